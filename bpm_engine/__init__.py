@@ -1,0 +1,1 @@
+"""An embeddable BPMN 2.0 token engine on PostgreSQL."""

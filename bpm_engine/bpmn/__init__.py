@@ -1,0 +1,1 @@
+"""From BPMN XML to a verified process graph. Knows nothing of tokens."""
