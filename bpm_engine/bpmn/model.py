@@ -1,0 +1,550 @@
+"""What a BPMN file says, as typed values: one class per family of elements.
+
+`parse` turns a checked document into a `Definitions`; `compile` turns each of its processes into a
+graph. The model stays close to the file (a task with a loop marker is one `Task` with a `loop`), so
+that drawing, checking and reporting speak the author's words. Settings of the engine, whichever
+dialect they were written in, are already the same: see `Settings`.
+
+Texts that are expressions stay texts here; `compile` compiles them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Element:
+    """What every element of a file carries. `id` is derived, stable and unique where the file has none."""
+
+    id: str
+    name: str = ""
+    documentation: str = ""
+    line: int = 0
+
+
+# ------------------------------------------------------------------ engine settings (bpm: and the dialects)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text of the file that is compiled later, with the language its author declared."""
+
+    source: str
+    language: str = ""  # expressionLanguage / scriptFormat / "feel", "juel", "" = by its look
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VariableMapping:
+    """`<bpm:input name= value=>` or `<bpm:output …>`: evaluate `value`, store as `name`."""
+
+    name: str
+    value: Text
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    attempts: int | None = None
+    kind: Literal["fixed", "linear", "exponential"] | None = None
+    base: str | None = None
+    max: str | None = None
+    jitter: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    name: str
+    type: str = "string"  # string, number, integer, boolean, date, enum
+    required: bool = False
+    label: str = ""
+    values: tuple[str, ...] = ()
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    condition: Text
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Engine settings of one element, whichever dialect they came from. None: not set."""
+
+    topic: str | None = None
+    handler_source: str = ""  # which attribute gave the topic, for `bpm show`
+    external: bool = False
+    retry: RetrySettings | None = None
+    lease: str | None = None
+    priority: Text | None = None
+    on_failure: Literal["fail", "suspend"] | None = None
+    async_before: bool = False
+    async_after: bool = False
+    properties: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    inputs: tuple[VariableMapping, ...] = ()
+    outputs: tuple[VariableMapping, ...] = ()
+    emit: str | None = None
+    compensate_topic: str | None = None
+    saga: bool = False
+    result_variable: str | None = None
+    expression: Text | None = None  # camunda:expression, zeebe:script: evaluated by the engine itself
+    assignee: Text | None = None
+    candidate_users: Text | None = None
+    candidate_groups: Text | None = None
+    due_date: Text | None = None
+    follow_up_date: Text | None = None
+    form_key: str | None = None
+    fields: tuple[FormField, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    correlation_key: Text | None = None
+    match: tuple[VariableMapping, ...] = ()
+    payload_variable: str | None = None
+    collection: Text | None = None
+    element_variable: str | None = None
+    output_collection: str | None = None
+    output_element: Text | None = None
+    called_version: str | None = None  # "latest" | "deployment" | a number
+    called_version_tag: str | None = None
+    inherit_business_key: bool = False
+    business_key: Text | None = None
+    pass_all_inputs: bool | None = None  # call activity; None: all when there is no mapping
+    pass_all_outputs: bool | None = None
+    deadline: str | None = None
+    version_tag: str | None = None
+    retention: str | None = None
+    catch_up: Literal["once", "all", "skip"] | None = None
+    max_tokens: int | None = None
+    error_code_variable: str | None = None
+    error_message_variable: str | None = None
+    loop_counter_base: int = 0  # zeebe counts from 1
+
+
+NO_SETTINGS = Settings()
+
+
+# ------------------------------------------------------------------ root elements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemDefinition(Element):
+    structure: str = ""
+    is_collection: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message(Element):
+    item: str | None = None
+    correlation_key: Text | None = None  # zeebe:subscription on the message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal(Element):
+    item: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Error(Element):
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Escalation(Element):
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataStore(Element):
+    capacity: int | None = None
+    is_unlimited: bool = True
+    item: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CorrelationProperty:
+    """One path into each message that carries the property."""
+
+    id: str
+    name: str
+    paths: Mapping[str, Text]  # message id -> message path
+
+
+@dataclass(frozen=True, slots=True)
+class CorrelationKey:
+    id: str
+    name: str
+    properties: tuple[str, ...]
+
+
+# ------------------------------------------------------------------ event definitions (positions are apart)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventDefinition(Element):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageDefinition(EventDefinition):
+    message: str | None = None  # id of the root element
+    operation: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerDefinition(EventDefinition):
+    kind: Literal["date", "duration", "cycle", "none"] = "none"
+    text: Text | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalDefinition(EventDefinition):
+    signal: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorDefinition(EventDefinition):
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EscalationDefinition(EventDefinition):
+    escalation: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionalDefinition(EventDefinition):
+    condition: Text | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompensateDefinition(EventDefinition):
+    activity: str | None = None
+    wait_for_completion: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkDefinition(EventDefinition):
+    target: str | None = None
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminateDefinition(EventDefinition):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelDefinition(EventDefinition):
+    pass
+
+
+# ------------------------------------------------------------------ data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataItem(Element):
+    """Data object, data object reference, data store reference, property, data input or output."""
+
+    kind: Literal["object", "object_reference", "store_reference", "property", "input", "output"]
+    refers_to: str | None = None
+    item: str | None = None
+    is_collection: bool = False
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DataAssignment:
+    source: Text
+    target: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataAssociation(Element):
+    direction: Literal["input", "output"]
+    sources: tuple[str, ...] = ()
+    target: str | None = None
+    transformation: Text | None = None
+    assignments: tuple[DataAssignment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IoSpecification:
+    inputs: tuple[DataItem, ...] = ()
+    outputs: tuple[DataItem, ...] = ()
+    input_sets: tuple[tuple[str, ...], ...] = ()
+    output_sets: tuple[tuple[str, ...], ...] = ()
+
+
+# ------------------------------------------------------------------ flow elements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceFlow(Element):
+    source: str
+    target: str
+    condition: Text | None = None
+    is_immediate: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowNode(Element):
+    tag: str  # local name in the file: "serviceTask", "exclusiveGateway", …
+    settings: Settings = NO_SETTINGS
+
+
+@dataclass(frozen=True, slots=True)
+class StandardLoop:
+    condition: Text | None = None
+    test_before: bool = False
+    maximum: int | None = None
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MultiInstance:
+    sequential: bool = False
+    cardinality: Text | None = None
+    completion_condition: Text | None = None
+    input_data: str | None = None  # loopDataInputRef
+    output_data: str | None = None
+    input_item: str | None = None  # inputDataItem's name
+    output_item: str | None = None
+    behavior: Literal["None", "One", "All", "Complex"] = "All"
+    one_event: str | None = None
+    none_event: str | None = None
+    complex_behaviors: tuple[ComplexBehavior, ...] = ()
+    settings: Settings = NO_SETTINGS  # collection, element variable … of this marker
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ComplexBehavior:
+    condition: Text
+    event: EventDefinition | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity(FlowNode):
+    default: str | None = None
+    is_for_compensation: bool = False
+    start_quantity: int = 1
+    completion_quantity: int = 1
+    loop: StandardLoop | MultiInstance | None = None
+    io: IoSpecification | None = None
+    data_associations: tuple[DataAssociation, ...] = ()
+    properties: tuple[DataItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task(Activity):
+    """`tag`: task, manualTask, serviceTask, sendTask, receiveTask, userTask, scriptTask, businessRuleTask."""
+
+    message: str | None = None  # send, receive
+    operation: str | None = None
+    implementation: str | None = None
+    instantiate: bool = False
+    script: Text | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallActivity(Activity):
+    called_element: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    id: str
+    name: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    id: str
+    source: str
+    target: str
+    direction: Literal["None", "One", "Both"] = "None"
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """The flow elements of a process or sub-process, in document order."""
+
+    nodes: tuple[FlowNode, ...] = ()
+    flows: tuple[SequenceFlow, ...] = ()
+    data: tuple[DataItem, ...] = ()
+    associations: tuple[Association, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubProcess(Activity):
+    """`tag`: subProcess, transaction, adHocSubProcess."""
+
+    content: Container
+    triggered_by_event: bool = False
+    ordering: Literal["Parallel", "Sequential"] = "Parallel"  # ad-hoc
+    completion_condition: Text | None = None
+    cancel_remaining: bool = True
+    method: str = ""  # transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway(FlowNode):
+    """`tag`: exclusiveGateway, parallelGateway, inclusiveGateway, eventBasedGateway, complexGateway."""
+
+    direction: Literal["Unspecified", "Converging", "Diverging", "Mixed"] = "Unspecified"
+    default: str | None = None
+    instantiate: bool = False
+    event_type: Literal["Exclusive", "Parallel"] = "Exclusive"
+    activation_condition: Text | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event(FlowNode):
+    """`tag`: startEvent, endEvent, intermediateCatchEvent, intermediateThrowEvent, boundaryEvent."""
+
+    definitions: tuple[EventDefinition, ...] = ()
+    parallel_multiple: bool = False
+    attached_to: str | None = None
+    interrupting: bool = True  # cancelActivity / isInterrupting
+    data_associations: tuple[DataAssociation, ...] = ()
+    data_items: tuple[DataItem, ...] = ()
+    properties: tuple[DataItem, ...] = ()
+
+
+# ------------------------------------------------------------------ processes and the file
+
+
+@dataclass(frozen=True, slots=True)
+class CorrelationSubscription:
+    key: str
+    bindings: Mapping[str, Text]  # correlation property id -> data path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process(Element):
+    content: Container
+    executable: bool | None = None  # None: the file does not say
+    kind: str = "None"
+    properties: tuple[DataItem, ...] = ()
+    io: IoSpecification | None = None
+    correlation_subscriptions: tuple[CorrelationSubscription, ...] = ()
+    settings: Settings = NO_SETTINGS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalTask(Element):
+    tag: str
+    settings: Settings = NO_SETTINGS
+    script: Text | None = None
+    io: IoSpecification | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Participant(Element):
+    process: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageFlow(Element):
+    source: str
+    target: str
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collaboration(Element):
+    participants: tuple[Participant, ...] = ()
+    message_flows: tuple[MessageFlow, ...] = ()
+    correlation_keys: tuple[CorrelationKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    element: str
+    box: Box
+    label: Box | None = None
+    horizontal: bool = True  # pools and lanes
+    expanded: bool = True  # sub-processes
+    marker_visible: bool = True  # exclusive gateways
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    element: str
+    points: tuple[Point, ...]
+    label: Box | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """One BPMNDiagram of the diagram interchange."""
+
+    plane: str  # element the plane shows: a process, collaboration or sub-process
+    shapes: tuple[Shape, ...]
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """Text annotation or group: drawn, not executed."""
+
+    id: str
+    text: str
+    kind: Literal["text", "group"] = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definitions:
+    """A whole file."""
+
+    id: str = ""
+    name: str = ""
+    target_namespace: str = ""
+    exporter: str = ""
+    expression_language: str = ""
+    processes: tuple[Process, ...] = ()
+    collaborations: tuple[Collaboration, ...] = ()
+    messages: Mapping[str, Message] = field(default_factory=dict)
+    signals: Mapping[str, Signal] = field(default_factory=dict)
+    errors: Mapping[str, Error] = field(default_factory=dict)
+    escalations: Mapping[str, Escalation] = field(default_factory=dict)
+    items: Mapping[str, ItemDefinition] = field(default_factory=dict)
+    data_stores: Mapping[str, DataStore] = field(default_factory=dict)
+    global_tasks: Mapping[str, GlobalTask] = field(default_factory=dict)
+    correlation_properties: Mapping[str, CorrelationProperty] = field(default_factory=dict)
+    annotations: tuple[Annotation, ...] = ()
+    associations: tuple[Association, ...] = ()  # of annotations, for drawing
+    diagrams: tuple[Diagram, ...] = ()
+
+
+def walk(container: Container) -> Iterator[tuple[FlowNode, Container]]:
+    """Every flow node with the container it lies in, outermost first, iteratively."""
+    pending = [container]
+    while pending:
+        current = pending.pop()
+        for node in current.nodes:
+            yield node, current
+            if isinstance(node, SubProcess):
+                pending.append(node.content)
