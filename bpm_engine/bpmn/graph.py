@@ -1,0 +1,378 @@
+"""The compiled process: an immutable graph that the token game, the checks and the tools read.
+
+Some thirty BPMN elements have become a handful of node kinds; what sets two nodes of one kind apart
+is their `spec`. Sugar is gone: links are flows, a multi-instance or loop marker is a REPEAT node
+around its activity, implicit starts and ends are explicit, `bpm:compensate` is a handler node,
+default flows come last. Everything is plain frozen data: comparable, picklable, printable.
+
+`Graph.network` is the same process as a frozen networkx MultiDiGraph for analysis: nodes carry their
+`Node` as `node`, sequence flows their `Flow` as `flow` (edge key: flow id); a host is joined to its
+boundary events by edges of key `boundary`, a scope node to its starts by edges of key `inside`.
+`Graph.nodes` is the frozen adjacency that the executor walks.
+
+Ids. A node has the id of its element. Nodes made by compilation derive theirs: `task#body` is the
+REPEAT around `task`, `scope#start` and `scope#end` are implicit events, `task#undo` is the handler
+of `bpm:compensate`. `Node.element` is always an id of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Literal
+
+import networkx as nx
+
+from bpm_engine.bpmn.expressions import Expression, Script
+
+
+class Kind(StrEnum):
+    START = "start"  # begins a scope; spec Start
+    PASS = "pass"  # noqa: S105 - nothing to do: abstract and manual task, none intermediate event
+    CHOICE = "choice"  # exclusive gateway
+    PARALLEL = "parallel"  # parallel gateway
+    INCLUSIVE = "inclusive"  # inclusive gateway; spec Inclusive
+    COMPLEX = "complex"  # complex gateway; spec Complex
+    EVENT_CHOICE = "event_choice"  # event-based gateway; spec EventChoice
+    WORK = "work"  # a handler does it; spec Work
+    SCRIPT = "script"  # the engine evaluates it; spec ScriptSpec
+    HUMAN = "human"  # a person does it; spec Human
+    CATCH = "catch"  # waits for an event; spec Catch
+    THROW = "throw"  # throws events and goes on; spec Throw
+    SCOPE = "scope"  # sub-process of any kind; spec Scope
+    REPEAT = "repeat"  # loop or multi-instance around one node; spec Repeat
+    CALL = "call"  # call activity; spec Call
+    BOUNDARY = "boundary"  # catches on behalf of its host; spec Boundary
+    END = "end"  # consumes the token, after throwing its events; spec Throw
+
+
+# ------------------------------------------------------------------ events, apart from their position
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEvent:
+    name: Expression
+    correlation_key: Expression | None = None
+    match: tuple[tuple[str, Expression], ...] = ()  # path in the payload -> expected value
+    payload_variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimerEvent:
+    kind: Literal["date", "duration", "cycle"]
+    expression: Expression  # a constant text or an expression giving text, date or duration
+    catch_up: Literal["once", "all", "skip"] = "once"
+
+
+@dataclass(frozen=True, slots=True)
+class SignalEvent:
+    name: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorEvent:
+    code: str | None  # None catches every code
+    code_variable: str | None = None
+    message_variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EscalationEvent:
+    code: str | None
+    code_variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionEvent:
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class CompensationEvent:
+    activity: str | None = None  # node id; throw: only this activity
+    wait: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CancelEvent:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class TerminateEvent:
+    pass
+
+
+EventSpec = (
+    MessageEvent
+    | TimerEvent
+    | SignalEvent
+    | ErrorEvent
+    | EscalationEvent
+    | ConditionEvent
+    | CompensationEvent
+    | CancelEvent
+    | TerminateEvent
+)
+
+
+# ------------------------------------------------------------------ what sets nodes of one kind apart
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """`events` empty: a none start. In an event sub-process `interrupting` says what its trigger does."""
+
+    events: tuple[EventSpec, ...] = ()
+    interrupting: bool = True
+    parallel: bool = False  # parallel multiple: all events are needed
+
+
+@dataclass(frozen=True, slots=True)
+class Inclusive:
+    """For each incoming flow, the nodes of the scope from which it can be reached without visiting the
+    gateway (13.4.3). A token resting at one of these nodes may still arrive by that flow."""
+
+    reach: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Complex:
+    activation: Expression | None = None
+    reach: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class EventChoice:
+    """`targets`: the catch nodes (intermediate catch events, receive tasks) one of which wins."""
+
+    targets: tuple[str, ...]
+    instantiate: bool = False
+    parallel: bool = False  # instantiating only: all are needed
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """None: the handler's or the engine's default applies."""
+
+    attempts: int | None = None
+    kind: Literal["fixed", "linear", "exponential"] | None = None
+    base: str | None = None
+    max: str | None = None
+    jitter: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    topic: str
+    retry: Retry = Retry()
+    lease: str | None = None
+    priority: Expression | None = None
+    external: bool = False
+    on_failure: Literal["fail", "suspend"] | None = None
+    properties: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    result_variable: str | None = None
+    sends: MessageEvent | None = None  # send task: thrown as a message when no handler takes the topic
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptSpec:
+    script: Script
+    result_variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    name: str
+    type: str
+    required: bool = False
+    label: str = ""
+    values: tuple[str, ...] = ()
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    condition: Expression
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Human:
+    assignee: Expression | None = None
+    candidate_users: Expression | None = None
+    candidate_groups: Expression | None = None
+    due: Expression | None = None
+    follow_up: Expression | None = None
+    priority: Expression | None = None
+    form_key: str | None = None
+    fields: tuple[FormField, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    lane: str | None = None  # name of the innermost lane: default candidate group
+
+
+@dataclass(frozen=True, slots=True)
+class Catch:
+    events: tuple[EventSpec, ...]
+    parallel: bool = False
+    instantiate: bool = False  # receive task
+
+
+@dataclass(frozen=True, slots=True)
+class Throw:
+    """Empty on an END: a plain end event."""
+
+    events: tuple[EventSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    host: str  # node id; the REPEAT when the activity has one
+    events: tuple[EventSpec, ...]
+    interrupting: bool = True
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A place where tokens live: the process itself, a sub-process, the inside of a REPEAT."""
+
+    id: str
+    parent: str | None
+    kind: Literal["process", "embedded", "transaction", "adhoc", "event", "repeat"]
+    nodes: tuple[str, ...]
+    starts: tuple[str, ...]  # where tokens begin: none starts, or the one inner node of a repeat
+    handlers: tuple[str, ...] = ()  # event sub-processes waiting while the scope lives (node ids)
+    compensation_handler: str | None = None  # compensation event sub-process (node id)
+    saga: bool = False
+    isolated: bool = False  # has output mappings: what is written inside stays inside
+    locals: tuple[tuple[str, Expression | None], ...] = ()  # data objects and properties born with it
+    ordering: Literal["Parallel", "Sequential"] = "Parallel"  # ad-hoc
+    completion: Expression | None = None  # ad-hoc
+    cancel_remaining: bool = True  # ad-hoc
+    inclusives: tuple[str, ...] = ()  # inclusive (and complex) joins directly inside
+    compensable: bool = False  # something inside can be compensated: keep records
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A loop or multi-instance marker. Its scope, of the same id, holds the one node `inner`."""
+
+    inner: str
+    mode: Literal["parallel", "sequential", "loop"]
+    cardinality: Expression | None = None
+    collection: Expression | None = None
+    element_variable: str | None = None
+    output_collection: str | None = None
+    output_element: Expression | None = None
+    completion: Expression | None = None  # multi-instance: stop when true
+    condition: Expression | None = None  # loop: go on while true
+    test_before: bool = False
+    maximum: int | None = None
+    counter_base: int = 0
+    behavior: Literal["None", "One", "All", "Complex"] = "All"
+    one_event: EventSpec | None = None
+    none_event: EventSpec | None = None
+    complex_events: tuple[tuple[Expression, EventSpec | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    called: Expression  # process id
+    version: Literal["latest", "deployment"] | int = "latest"
+    version_tag: str | None = None
+    pass_all_inputs: bool = True
+    pass_all_outputs: bool = True
+    business_key: Expression | None = None
+    inherit_business_key: bool = False
+
+
+Spec = (
+    Start
+    | Inclusive
+    | Complex
+    | EventChoice
+    | Work
+    | ScriptSpec
+    | Human
+    | Catch
+    | Throw
+    | Boundary
+    | Scope
+    | Repeat
+    | Call
+)
+
+
+# ------------------------------------------------------------------ nodes, flows, the graph
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    id: str
+    source: str
+    target: str
+    condition: Expression | None = None
+    default: bool = False
+    name: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    id: str
+    kind: Kind
+    scope: str
+    element: str
+    tag: str
+    name: str = ""
+    line: int = 0
+    spec: Spec | None = None
+    incoming: tuple[str, ...] = ()  # flow ids
+    outgoing: tuple[Flow, ...] = ()  # document order, the default flow last
+    boundary: tuple[str, ...] = ()  # node ids of attached events, document order, without compensation
+    inputs: tuple[tuple[str, Expression], ...] = ()
+    outputs: tuple[tuple[str, Expression], ...] = ()
+    undo: str | None = None  # node id of the compensation handler
+    is_undo: bool = False  # runs in compensation only; has no flows
+    emit: str | None = None
+    async_before: bool = False
+    async_after: bool = False
+    deadline: str | None = None
+    start_quantity: int = 1
+    completion_quantity: int = 1
+    is_activity: bool = False  # task, sub-process, call: what history reports and compensation undoes
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What a token leaving this node may run into before it rests again: lets the loader fetch it at once."""
+
+    joins: frozenset[str] = frozenset()  # parallel, inclusive and complex gateways with several incoming
+    siblings: bool = False  # inclusive join, terminate, error or cancel end: the scope's other tokens matter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    key: str  # process id
+    name: str = ""
+    line: int = 0
+    documentation: str = ""
+    version_tag: str | None = None
+    executable: bool = True
+    retention: str | None = None
+    deadline: str | None = None
+    max_tokens: int | None = None
+    nodes: Mapping[str, Node]
+    scopes: Mapping[str, Scope]  # the root scope has the id of the process
+    flows: Mapping[str, Flow]
+    ahead: Mapping[str, Ahead]
+    content_hash: str = ""  # sha256 of the canonical form: equal content, equal hash
+
+    network: nx.MultiDiGraph[str] = field(compare=False, repr=False)  # frozen; see the module docstring
+
+    @property
+    def root(self) -> Scope:
+        return self.scopes[self.key]
