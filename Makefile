@@ -1,0 +1,93 @@
+# Everything a developer does here. `make` alone lists the targets.
+#
+# Needs Python 3.11 or newer, make and a shell. Each target sets up what it needs in .venv, with uv where it is
+# installed, else with venv and pip; a second run starts at once.
+
+VENV    ?= .venv
+BIN     ?= $(VENV)/bin
+WORKERS ?= 2
+DEMO    ?= build/demo
+# More for pytest, such as PYTEST_ARGS='tests/unit -k parse'
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help demo test check format bench docs clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\): .*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+
+demo: $(VENV)/.installed ## Check the sample processes and draw them into build/demo
+	@mkdir -p $(DEMO)
+	$(BIN)/bpm validate processes/*.bpmn
+	@for file in processes/*.bpmn; do \
+	    picture=$(DEMO)/$$(basename $$file .bpmn).svg; \
+	    $(BIN)/bpm show $$file --svg $$picture >/dev/null && echo "drawn: $$picture" || exit 1; \
+	done
+
+test: $(VENV)/.installed-test ## Run the tests on two cores, without those marked slow
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(PYTEST_ARGS)
+
+check: $(VENV)/.installed-test $(VENV)/.installed-check ## Check format, style, types and layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-check ## Format the code and repair what can be repaired
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.installed ## Run the benchmarks in bench/, one after the other
+	@for script in bench/*.py; do \
+	    test -e $$script || { echo "There are no benchmarks yet."; exit 0; }; \
+	    echo "== $$script"; $(BIN)/python $$script || exit 1; \
+	done
+
+docs: $(VENV)/.installed ## Write the generated pages of docs/reference anew
+	@if test -e docs/generate.py; then $(BIN)/python docs/generate.py; \
+	else echo "No page of docs/ is generated yet."; fi
+
+clean: ## Remove what was built and cached; the virtual environment stays
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+# Set-up. The stamp of an extra is older than pyproject.toml when dependencies may have changed.
+
+$(VENV)/.installed: $(VENV)/pyvenv.cfg pyproject.toml
+	@$(call install,.)
+	@touch $@
+
+$(VENV)/.installed-%: $(VENV)/pyvenv.cfg pyproject.toml
+	@$(call install,.[$*])
+	@touch $@ $(VENV)/.installed
+
+define install
+echo "Installing $(1) into $(VENV) …"; \
+if command -v uv >/dev/null 2>&1; then \
+    uv pip install --quiet --python $(BIN)/python --editable '$(1)'; \
+else \
+    $(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null; \
+    $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(1)'; \
+fi
+endef
+
+# `python3` may be older than 3.11 while a newer one is installed beside it; version managers leave commands that
+# exist and fail. So each candidate is tried.
+$(VENV)/pyvenv.cfg:
+	@for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	    if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	        python=$$candidate; break; \
+	    fi; \
+	done; \
+	if command -v uv >/dev/null 2>&1; then \
+	    uv venv --quiet --python "$${python:-3.13}" $(VENV); \
+	elif test -z "$$python"; then \
+	    echo "bpm_engine needs Python 3.11 or newer and found none. Install one, or name it: make PYTHON=/path/to/python3" >&2; \
+	    exit 1; \
+	elif ! $$python -m venv $(VENV); then \
+	    rm -rf $(VENV); \
+	    echo "$$python cannot create virtual environments. On Debian and Ubuntu: apt install python3-venv" >&2; \
+	    exit 1; \
+	fi
