@@ -88,7 +88,6 @@ def test_a_killed_parent_takes_its_server_along_and_the_next_run_clears_the_dire
         ended, _, _ = select.select([server], [], [], 30)  # readable once the process is gone
         os.close(server)
     assert ended, "the server outlived its parent"
-    assert Path(directory).exists()
 
     remove_orphans(Path(directory).parent)
 
