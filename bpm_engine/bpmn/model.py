@@ -17,6 +17,9 @@ from typing import Literal
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
+TEMPLATE = "template"
+"""Language of a text that is taken literally, unless it holds `${…}` / `#{…}` or begins with `=`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:
@@ -36,7 +39,7 @@ class Text:
     """A text of the file that is compiled later, with the language its author declared."""
 
     source: str
-    language: str = ""  # expressionLanguage / scriptFormat / "feel", "juel", "" = by its look
+    language: str = ""  # expressionLanguage / scriptFormat / "feel", "juel", TEMPLATE, "" = by its look
     line: int = 0
 
 
@@ -120,7 +123,7 @@ class Settings:
     retention: str | None = None
     catch_up: Literal["once", "all", "skip"] | None = None
     max_tokens: int | None = None
-    error_code_variable: str | None = None
+    error_code_variable: str | None = None  # receives the code of a caught error or escalation
     error_message_variable: str | None = None
     loop_counter_base: int = 0  # zeebe counts from 1
 
@@ -151,6 +154,7 @@ class Signal(Element):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Error(Element):
     code: str | None = None
+    message: Text | None = None  # camunda:errorMessage: what a thrown error says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,9 +362,12 @@ class CallActivity(Activity):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
+    """A node belongs to its innermost lane only. Outer lanes come before the lanes inside them."""
+
     id: str
     name: str
     nodes: tuple[str, ...]
+    parent: str | None = None  # the lane around this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -534,6 +541,7 @@ class Definitions:
     data_stores: Mapping[str, DataStore] = field(default_factory=dict)
     global_tasks: Mapping[str, GlobalTask] = field(default_factory=dict)
     correlation_properties: Mapping[str, CorrelationProperty] = field(default_factory=dict)
+    event_definitions: Mapping[str, EventDefinition] = field(default_factory=dict)  # of the whole file, by id
     annotations: tuple[Annotation, ...] = ()
     associations: tuple[Association, ...] = ()  # of annotations, for drawing
     diagrams: tuple[Diagram, ...] = ()

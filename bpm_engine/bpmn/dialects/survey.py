@@ -1,0 +1,161 @@
+"""What the tables say about every extension of a file: unknown, ignored, read differently, not run.
+
+The survey looks at all BPMN elements, also at those whose settings nobody reads, so that nothing is
+dropped in silence. Values are checked where they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from lxml import etree
+
+from bpm_engine.bpmn.dialects.draft import (
+    BAD_EXTENSION_VALUE,
+    DIALECT_DIFFERENT,
+    DIALECT_IGNORED,
+    DIALECT_NOT_RUN,
+    DIALECT_NOT_UNDERSTOOD,
+    UNKNOWN_EXTENSION,
+)
+from bpm_engine.bpmn.dialects.reading import EXTENSION_ELEMENTS, attributes_of, nearest_id
+from bpm_engine.bpmn.dialects.rows import AnyRow, AttributeRow, Dialect, ElementRow, Treatment
+from bpm_engine.bpmn.dialects.table import BY_NAMESPACE
+from bpm_engine.bpmn.document import Document, bpmn_elements
+from bpm_engine.problems import Problem
+
+_RULES = {
+    Treatment.DIFFERENT: DIALECT_DIFFERENT,
+    Treatment.IGNORED: DIALECT_IGNORED,
+    Treatment.NOT_RUN: DIALECT_NOT_RUN,
+}
+# Scripts and structures of other engines nest freely inside these; their own row says how they are read.
+_OPEN = frozenset({"list", "map", "string", "expression", "connectorId", "failedJobRetryTimeCycle"})
+
+
+def survey(document: Document) -> list[Problem]:
+    return [
+        problem for element in bpmn_elements(document.root) for problem in _survey_element(document, element)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """Where something was found."""
+
+    document: Document
+    owner: etree._Element  # the BPMN element
+    dialect: Dialect
+    place: str  # how a message calls it: "<serviceTask>", "<zeebe:ioMapping>"
+    at: etree._Element
+
+    def problem(self, row: AnyRow, subject: str) -> Problem | None:
+        rule = _RULES.get(row.treatment)
+        if rule is None:
+            return None
+        message = f"{subject} on {self.place}: {row.note}"
+        return rule.at(message, element_id=nearest_id(self.owner), line=self.line)
+
+    def unknown(self, subject: str, name: str, known: set[str], advice: str = "") -> Problem:
+        rule = UNKNOWN_EXTENSION if self.dialect.own else DIALECT_NOT_UNDERSTOOD
+        near = get_close_matches(name, sorted(known), n=1)
+        hint = advice or (f"Did you mean {self.dialect.prefix}:{near[0]}?" if near else None)
+        message = f"{subject} is not known on {self.place}"
+        return rule.at(message, element_id=nearest_id(self.owner), line=self.line, hint=hint)
+
+    @property
+    def line(self) -> int | None:
+        return self.document.line_of(self.at) or None
+
+
+def _survey_element(document: Document, element: etree._Element) -> Iterator[Problem]:
+    tag = etree.QName(element).localname
+    for key, _ in attributes_of(element):
+        if key[0] != "{":
+            continue
+        namespace, _, name = key[1:].partition("}")
+        dialect = BY_NAMESPACE.get(namespace)
+        if dialect is not None:
+            site = _Site(document, element, dialect, f"<{tag}>", element)
+            yield from _top_attribute(site, name, tag)
+    for container in element.iterchildren(EXTENSION_ELEMENTS):
+        for child in container.iterchildren("*"):
+            dialect = BY_NAMESPACE.get(etree.QName(child).namespace or "")
+            if dialect is not None:
+                yield from _top_element(_Site(document, element, dialect, f"<{tag}>", child), child, tag)
+
+
+def _top_attribute(site: _Site, name: str, tag: str) -> Iterator[Problem]:
+    row = site.dialect.attribute(name, tag)
+    subject = f"{site.dialect.prefix}:{name}"
+    if row is None:
+        yield site.unknown(
+            subject, name, set(site.dialect.attributes) - {name}, _moved(site.dialect.attributes.get(name))
+        )
+        return
+    problem = site.problem(row, subject)
+    if problem:
+        yield problem
+
+
+def _top_element(site: _Site, child: etree._Element, tag: str) -> Iterator[Problem]:
+    name = etree.QName(child).localname
+    row = site.dialect.element(name, tag)
+    subject = f"<{site.dialect.prefix}:{name}>"
+    if row is None:
+        advice = _moved(site.dialect.elements.get(name))
+        yield site.unknown(subject, name, set(site.dialect.elements) - {name}, advice)
+        return
+    problem = site.problem(row, subject)
+    if problem:
+        yield problem
+    yield from _parts(site, child, row)
+
+
+def _moved(rows: list[AttributeRow] | list[ElementRow] | None) -> str:
+    """Known, but elsewhere: say where."""
+    return f"It belongs on: {'; '.join(row.on.label for row in rows)}." if rows else ""
+
+
+def _parts(site: _Site, element: etree._Element, row: ElementRow) -> Iterator[Problem]:
+    """Attributes and children of an extension element. What is ignored as a whole is not looked into."""
+    if row.treatment in (Treatment.IGNORED, Treatment.NOT_RUN, Treatment.HARMLESS) or row.name in _OPEN:
+        return
+    prefix = site.dialect.prefix
+    inner = _Site(site.document, site.owner, site.dialect, f"<{prefix}:{row.name}>", element)
+    known = {part.name: part for part in row.parts if isinstance(part, AttributeRow)}
+    yield from _part_attributes(inner, element, known)
+    children = {part.name: part for part in row.parts if isinstance(part, ElementRow)}
+    for child in element.iterchildren("*"):
+        name = etree.QName(child).localname
+        if BY_NAMESPACE.get(etree.QName(child).namespace or "") is not site.dialect:
+            continue
+        part = children.get(name)
+        if part is None:
+            yield inner.unknown(f"<{prefix}:{name}>", name, set(children))
+            continue
+        problem = inner.problem(part, f"<{prefix}:{name}>")
+        if problem:
+            yield problem
+        yield from _parts(inner, child, part)
+
+
+def _part_attributes(
+    site: _Site, element: etree._Element, known: dict[str, AttributeRow]
+) -> Iterator[Problem]:
+    for key, _ in attributes_of(element):
+        if key[0] == "{":
+            continue
+        row = known.get(key)
+        if row is None:
+            yield site.unknown(f"attribute {key!r}", key, set(known))
+            continue
+        problem = site.problem(row, f"attribute {key!r}")
+        if problem:
+            yield problem
+    for name, row in known.items():
+        if row.required and not (element.get(name) or "").strip():
+            message = f"{site.place} needs the attribute {name!r}"
+            yield BAD_EXTENSION_VALUE.at(message, element_id=nearest_id(site.owner), line=site.line)

@@ -1,0 +1,124 @@
+"""Data: objects, stores, properties, input/output specifications and the associations between them (10.4)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from lxml import etree
+
+from bpm_engine.bpmn.document import text_of
+from bpm_engine.bpmn.model import (
+    DataAssignment,
+    DataAssociation,
+    DataItem,
+    DataStore,
+    IoSpecification,
+    ItemDefinition,
+    Text,
+)
+from bpm_engine.bpmn.parsing.reading import (
+    Reading,
+    child,
+    child_text,
+    children,
+    flag,
+    optional_number,
+    tag_of,
+)
+
+DataKind = Literal["object", "object_reference", "store_reference", "property", "input", "output"]
+
+DATA_KINDS: dict[str, DataKind] = {
+    "dataObject": "object",
+    "dataObjectReference": "object_reference",
+    "dataStoreReference": "store_reference",
+    "property": "property",
+    "dataInput": "input",
+    "dataOutput": "output",
+}
+
+
+def data_item(reading: Reading, element: etree._Element) -> DataItem:
+    state = child(element, "dataState")
+    return DataItem(
+        **reading.facts(element),
+        kind=DATA_KINDS[tag_of(element)],
+        refers_to=reading.reference(element.get("dataObjectRef") or element.get("dataStoreRef")),
+        item=reading.reference(element.get("itemSubjectRef")),
+        is_collection=flag(element, "isCollection", default=False),
+        state="" if state is None else state.get("name") or "",
+    )
+
+
+def data_items(reading: Reading, element: etree._Element, *names: str) -> tuple[DataItem, ...]:
+    return tuple(data_item(reading, found) for found in children(element, *names))
+
+
+def io_specification(reading: Reading, owner: etree._Element) -> IoSpecification | None:
+    element = child(owner, "ioSpecification")
+    if element is None:
+        return None
+    return IoSpecification(
+        inputs=data_items(reading, element, "dataInput"),
+        outputs=data_items(reading, element, "dataOutput"),
+        input_sets=_sets(reading, element, "inputSet", "dataInputRefs"),
+        output_sets=_sets(reading, element, "outputSet", "dataOutputRefs"),
+    )
+
+
+def _sets(
+    reading: Reading, element: etree._Element, set_name: str, member_name: str
+) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        tuple(reading.name_of(text_of(member)) for member in children(found, member_name))
+        for found in children(element, set_name)
+    )
+
+
+def data_associations(reading: Reading, owner: etree._Element) -> tuple[DataAssociation, ...]:
+    found = children(owner, "dataInputAssociation", "dataOutputAssociation")
+    return tuple(_association(reading, element) for element in found)
+
+
+def _association(reading: Reading, element: etree._Element) -> DataAssociation:
+    assignments = (_assignment(reading, found) for found in children(element, "assignment"))
+    return DataAssociation(
+        **reading.facts(element),
+        direction="input" if tag_of(element) == "dataInputAssociation" else "output",
+        sources=tuple(
+            source
+            for found in children(element, "sourceRef")
+            if (source := reading.reference(text_of(found))) is not None
+        ),
+        target=reading.reference(child_text(element, "targetRef")),
+        transformation=reading.text_in(element, "transformation"),
+        assignments=tuple(assignment for assignment in assignments if assignment is not None),
+    )
+
+
+def _assignment(reading: Reading, element: etree._Element) -> DataAssignment | None:
+    source, target = reading.text_in(element, "from"), reading.text_in(element, "to")
+    if source is None and target is None:
+        return None
+    line = reading.document.line_of(element)
+    return DataAssignment(source or Text("", line=line), target or Text("", line=line))
+
+
+# ------------------------------------------------------------------ root elements
+
+
+def item_definition(reading: Reading, element: etree._Element) -> ItemDefinition:
+    return ItemDefinition(
+        **reading.facts(element),
+        structure=(element.get("structureRef") or "").strip(),
+        is_collection=flag(element, "isCollection", default=False),
+    )
+
+
+def data_store(reading: Reading, element: etree._Element) -> DataStore:
+    return DataStore(
+        **reading.facts(element),
+        capacity=optional_number(element, "capacity"),
+        is_unlimited=flag(element, "isUnlimited", default=True),
+        item=reading.reference(element.get("itemSubjectRef")),
+    )
