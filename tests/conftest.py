@@ -1,3 +1,10 @@
 """What every test can use. The fixtures themselves live under `support/`, by subject."""
 
+from hypothesis import settings
+
 pytest_plugins = ["support.postgres.plugin", "support.suite_times"]
+
+# A busy machine is not a bug: examples have no time limit of their own, the whole test has (pytest-timeout).
+# A failure prints what is needed to repeat it elsewhere.
+settings.register_profile("project", deadline=None, print_blob=True)
+settings.load_profile("project")

@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,15 @@ def test_uv_is_used_where_it_is_installed(project: Path, tools: Path) -> None:
     _add_tool(tools, "python3", "exit 0")
     _add_tool(tools, "uv", 'echo "uv $*"; exit 1')
     assert "uv venv --quiet --python python3 .venv" in _make(project, "demo", PATH=str(tools)).stdout
+
+
+def test_the_demo_draws_every_sample_process(tmp_path: Path) -> None:
+    installed = Path(sys.executable).parent
+    done = _make(PROJECT, "demo", f"BIN={installed}", f"DEMO={tmp_path}", "--old-file=.venv/.installed")
+    assert done.returncode == 0, done.stdout + done.stderr
+    samples = {sample.stem for sample in PROJECT.glob("processes/*.bpmn")}
+    assert samples
+    assert {picture.stem for picture in tmp_path.glob("*.svg")} == samples
 
 
 @pytest.fixture

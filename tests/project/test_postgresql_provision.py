@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import socket
+import socketserver
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -16,10 +17,13 @@ import psycopg
 import pytest
 import sqlalchemy
 from support.postgres import docker
+from support.postgres.binaries import find_binaries
 from support.postgres.databases import Databases, Template, libpq_url
 from support.postgres.provider import Missing, Provided, provide
 
 TESTS = Path(__file__).parents[1]
+HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK"
+REFUSAL = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"
 
 
 def test_each_clone_is_empty_and_gone_afterwards(postgresql_databases: Databases) -> None:
@@ -71,13 +75,13 @@ def test_none_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert provide() == Missing("BPM_TEST_DATABASE_URL is none")
 
 
-def test_a_docker_engine_that_answers_is_seen(tmp_path: Path) -> None:
-    with _engine(tmp_path, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK") as address:
+def test_a_docker_engine_that_answers_is_seen() -> None:
+    with _engine(HELLO) as address:
         assert docker.engine_answers(address)
 
 
-def test_a_docker_engine_in_trouble_counts_as_absent(tmp_path: Path) -> None:
-    with _engine(tmp_path, b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n") as address:
+def test_a_docker_engine_in_trouble_counts_as_absent() -> None:
+    with _engine(REFUSAL) as address:
         assert not docker.engine_answers(address)
 
 
@@ -85,14 +89,30 @@ def test_a_docker_socket_without_an_engine_counts_as_absent(tmp_path: Path) -> N
     assert not docker.engine_answers(f"unix://{tmp_path}/docker.sock")
 
 
-def test_a_docker_socket_that_hangs_counts_as_absent_soon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_docker_socket_that_hangs_counts_as_absent_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(docker, "LIMIT", 0.2)
-    with _engine(tmp_path, answer=None) as address:
+    with _engine(None) as address:
         before = time.monotonic()
         assert not docker.engine_answers(address)
         assert time.monotonic() - before < 5
+
+
+def test_an_engine_that_cannot_run_the_container_leaves_it_to_the_binaries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if next(find_binaries(), None) is None:
+        pytest.skip("no PostgreSQL: no binaries found")
+    monkeypatch.delenv("BPM_TEST_DATABASE_URL", raising=False)
+    with _engine(HELLO) as address:
+        monkeypatch.setenv("DOCKER_HOST", address)
+        provided = provide()
+    assert isinstance(provided, Provided)
+    try:
+        assert provided.source.endswith("started for this run")
+        with psycopg.connect(provided.url) as connection:
+            assert connection.execute("SELECT 6 * 7").fetchone() == (42,)
+    finally:
+        provided.close()
 
 
 def test_a_run_without_postgresql_says_so_in_its_last_lines(tmp_path: Path) -> None:
@@ -110,25 +130,28 @@ def test_a_run_that_requires_postgresql_fails_without_it(tmp_path: Path) -> None
 
 
 @contextmanager
-def _engine(directory: Path, answer: bytes | None) -> Iterator[str]:
-    """A socket that gives one answer to one request, or takes the request and stays silent."""
-    path = directory / "docker.sock"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        listener.bind(str(path))
-        listener.listen()
+def _engine(answer: bytes | None, otherwise: bytes = REFUSAL) -> Iterator[str]:
+    """A socket that answers pings with `answer`, or takes them in silence; all else gets `otherwise`."""
 
-        def serve() -> None:
-            client, _ = listener.accept()
-            with client:
-                client.recv(4096)
-                if answer is not None:
-                    client.sendall(answer)
-                client.recv(4096)  # until the other side hangs up
+    class Conversation(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            request = self.request.recv(4096)
+            if answer is None:
+                self.request.recv(4096)  # until the other side hangs up
+            else:
+                self.wfile.write(answer if request.startswith(b"GET /_ping ") else otherwise)
 
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield f"unix://{path}"
-        thread.join()
+    # A short path: pytest's own directories can be too deep for a socket.
+    with tempfile.TemporaryDirectory(prefix="bpm-", dir="/tmp") as directory:
+        path = f"{directory}/docker.sock"
+        with socketserver.ThreadingUnixStreamServer(path, Conversation) as server:
+            thread = threading.Thread(target=server.serve_forever, args=[0.01])
+            thread.start()
+            try:
+                yield f"unix://{path}"
+            finally:
+                server.shutdown()
+                thread.join()
 
 
 def _run_two_tests(directory: Path, **variables: str) -> subprocess.CompletedProcess[str]:
