@@ -1,0 +1,1 @@
+"""The fixed function library: the only things an expression can call."""
