@@ -1,0 +1,281 @@
+"""The control flow of one scope, reduced to what soundness is about: places and gates.
+
+A `Place` holds tokens: a sequence flow, or the virtual beginning of the scope. A `Gate` consumes from
+its input places and produces one of its `outcomes`: choices are free, conditions are not looked at.
+Activities are gates too: leaving by their flows, or by an interrupting boundary event; a
+non-interrupting one may add a token. Reduction (`reduce`) glues places together, so a place
+remembers the elements a token passes on it, for the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import chain, combinations, product
+
+from bpm_engine.bpmn.graph import (
+    Boundary,
+    CancelEvent,
+    Catch,
+    CompensationEvent,
+    ErrorEvent,
+    EscalationEvent,
+    EventChoice,
+    Flow,
+    Graph,
+    Kind,
+    Node,
+    Scope,
+    Start,
+    TerminateEvent,
+    Throw,
+    TimerEvent,
+)
+
+MAX_OUTCOMES = 256
+
+
+class Input(Enum):
+    ANY = "any"  # each token on its own
+    ALL = "all"  # one token from each input: parallel join
+    INCLUSIVE = "inclusive"  # one from each filled input, when no other can still arrive (13.4.3)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    id: str
+    path: tuple[str, ...] = ()  # elements passed between source and target, for the trace
+    single: bool = False  # glued on the assumption that it never holds two tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    places: frozenset[str]
+    clears: bool = False  # terminate, error, cancel: every other token of the scope goes
+
+
+@dataclass(slots=True)
+class Gate:
+    id: str  # node id
+    input: Input
+    inputs: list[str]
+    outcomes: list[Outcome]
+
+
+@dataclass(slots=True)
+class Net:
+    places: dict[str, Place] = field(default_factory=dict)
+    gates: dict[str, Gate] = field(default_factory=dict)
+    source: dict[str, str] = field(default_factory=dict)  # place -> gate that fills it
+    target: dict[str, str] = field(default_factory=dict)  # place -> gate that empties it
+    beginnings: list[frozenset[str]] = field(default_factory=list)  # one of these markings is the first
+    escapes: bool = False  # an event can interrupt the scope from outside: waiting for ever is not stuck
+    undecidable: str = ""  # why the abstraction cannot speak of this scope at all
+    caution: str = ""  # why finding nothing is no proof: the real scope can do more than the net
+
+    def copy(self) -> Net:
+        return Net(
+            dict(self.places),
+            {g.id: Gate(g.id, g.input, list(g.inputs), list(g.outcomes)) for g in self.gates.values()},
+            dict(self.source),
+            dict(self.target),
+            list(self.beginnings),
+            self.escapes,
+            self.undecidable,
+            self.caution,
+        )
+
+    @property
+    def has_inclusive(self) -> bool:
+        return any(g.input is Input.INCLUSIVE and len(g.inputs) > 1 for g in self.gates.values())
+
+
+def net_of(graph: Graph, scope: Scope) -> Net:
+    """The net of one scope; inner scopes are single gates, analysed on their own."""
+    net = Net(escapes=_can_be_interrupted(graph, scope))
+    nodes = [graph.nodes[i] for i in scope.nodes if _takes_part(graph.nodes[i])]
+    for flow in chain.from_iterable(node.outgoing for node in nodes):
+        net.places[flow.id] = Place(flow.id)
+        net.source[flow.id], net.target[flow.id] = flow.source, flow.target
+    for node in nodes:
+        if node.kind is not Kind.BOUNDARY:
+            net.gates[node.id] = _gate(graph, net, node)
+    net.beginnings = list(_beginnings(graph, scope, net))
+    if scope.kind == "adhoc" and any(
+        len(g.inputs) > 1 and g.input is not Input.ANY for g in net.gates.values()
+    ):
+        net.undecidable = "an ad-hoc sub-process with a join"
+    net.caution = _repeating_boundary(graph, net, nodes)
+    return net
+
+
+def _repeating_boundary(graph: Graph, net: Net, nodes: list[Node]) -> str:
+    """A non-interrupting event may fire many times; the net lets it fire once. That is the same thing
+    unless its tokens can meet others at a join."""
+    for node in nodes:
+        joins = (
+            g for g in _reachable(net, (f.id for f in node.outgoing)) if net.gates[g].input is not Input.ANY
+        )
+        if _fires_often(node) and any(joins):
+            return f"the event {node.id} can fire many times into a join"
+    return ""
+
+
+def _fires_often(node: Node) -> bool:
+    spec = node.spec
+    return isinstance(spec, Boundary) and not spec.interrupting and any(map(_repeats, spec.events))
+
+
+def _repeats(event: object) -> bool:
+    return not isinstance(event, TimerEvent) or event.kind == "cycle"
+
+
+def _reachable(net: Net, places: Iterable[str]) -> set[str]:
+    gates: set[str] = set()
+    pending = [net.target[p] for p in places]
+    while pending:
+        gate = pending.pop()
+        if gate not in gates:
+            gates.add(gate)
+            pending.extend(net.target[p] for o in net.gates[gate].outcomes for p in o.places)
+    return gates
+
+
+def _takes_part(node: Node) -> bool:
+    return not node.is_undo and not (node.kind is Kind.SCOPE and _is_handler(node))
+
+
+def _is_handler(node: Node) -> bool:
+    return isinstance(node.spec, Scope) and node.spec.kind == "event"
+
+
+def _beginnings(graph: Graph, scope: Scope, net: Net) -> Iterator[frozenset[str]]:
+    """A virtual place before each node at which a token can begin; the process picks one of its starts."""
+    candidates = [graph.nodes[i] for i in scope.nodes if _begins(graph.nodes[i], scope)]
+    for node in candidates:
+        place = f"→{node.id}"
+        net.places[place], net.target[place] = Place(place), node.id
+        net.gates[node.id].inputs.append(place)
+        yield frozenset([place])
+
+
+def _begins(node: Node, scope: Scope) -> bool:
+    if node.id in scope.starts or node.kind is Kind.START:
+        return True
+    if scope.kind == "adhoc" and not node.incoming:
+        return node.kind is not Kind.BOUNDARY and _takes_part(node)
+    instantiates = isinstance(node.spec, Catch | EventChoice) and node.spec.instantiate
+    return instantiates and not node.incoming
+
+
+def _gate(graph: Graph, net: Net, node: Node) -> Gate:
+    inputs = list(node.incoming)
+    joins = {Kind.PARALLEL: Input.ALL, Kind.INCLUSIVE: Input.INCLUSIVE}
+    mode = joins.get(node.kind, Input.ANY) if len(inputs) > 1 else Input.ANY
+    if node.kind is Kind.COMPLEX and len(inputs) > 1:
+        net.undecidable = f"the complex gateway {node.id}"
+    if node.start_quantity != 1 or node.completion_quantity != 1:
+        net.undecidable = f"start or completion quantity of {node.id}"
+    outcomes = _outcomes(graph, node)
+    if len(outcomes) > MAX_OUTCOMES:
+        net.undecidable = f"more than {MAX_OUTCOMES} ways to leave {node.id}"
+        outcomes = outcomes[:MAX_OUTCOMES]
+    return Gate(node.id, mode, inputs, outcomes)
+
+
+def _outcomes(graph: Graph, node: Node) -> list[Outcome]:
+    leaving = _own_outcomes(graph, node)
+    added: list[frozenset[str]] = [frozenset()]
+    for boundary in (graph.nodes[i] for i in node.boundary):
+        spec = boundary.spec
+        assert isinstance(spec, Boundary)
+        ways = _splits(boundary)
+        if spec.interrupting:
+            leaving = [*leaving, *(Outcome(way) for way in ways)]
+        else:
+            added = [*added, *(a | way for a, way in product(added, ways))]
+            added = added[: MAX_OUTCOMES + 1]
+    return _distinct(Outcome(o.places | a, o.clears) for o, a in product(leaving, added))[: MAX_OUTCOMES + 1]
+
+
+def _own_outcomes(graph: Graph, node: Node) -> list[Outcome]:
+    if node.kind is Kind.END:
+        return [Outcome(frozenset(), clears=_clears(node))]
+    if isinstance(node.spec, Scope) and not _can_complete(graph, node.spec):
+        return []
+    return [Outcome(way) for way in _splits(node)]
+
+
+def _clears(node: Node) -> bool:
+    events = node.spec.events if isinstance(node.spec, Throw) else ()
+    return any(isinstance(e, TerminateEvent | ErrorEvent | CancelEvent) for e in events)
+
+
+def _can_complete(graph: Graph, scope: Scope) -> bool:
+    """False when every end of the scope is an error or cancel end: then it is only left by a boundary."""
+    ends = [n for n in (graph.nodes[i] for i in scope.nodes) if n.kind is Kind.END]
+    abnormal = [n for n in ends if isinstance(n.spec, Throw) and _leaves_abnormally(n.spec)]
+    return not ends or len(abnormal) < len(ends)
+
+
+def _leaves_abnormally(spec: Throw) -> bool:
+    return any(isinstance(e, ErrorEvent | CancelEvent) for e in spec.events)
+
+
+def _splits(node: Node) -> list[frozenset[str]]:
+    """The sets of outgoing flows that can be taken together."""
+    flows = node.outgoing
+    if node.kind in (Kind.CHOICE, Kind.EVENT_CHOICE):
+        everything = isinstance(node.spec, EventChoice) and node.spec.parallel
+        if not everything:
+            return [frozenset([f.id]) for f in flows] or [frozenset()]
+    if node.kind is Kind.PARALLEL or not any(_is_conditional(f) for f in flows):
+        return [frozenset(f.id for f in flows)]
+    always = frozenset(f.id for f in flows if not _is_conditional(f))
+    conditional = [f.id for f in flows if f.condition is not None and not f.default]
+    taken = [always | frozenset(some) for some in _subsets(conditional)]
+    default = frozenset(f.id for f in flows if f.default)
+    ways = [way for way in taken if way] if not default else [way for way in taken if way != always]
+    return [*ways, always | default] if default else ways
+
+
+def _is_conditional(flow: Flow) -> bool:
+    return flow.default or flow.condition is not None
+
+
+def _subsets(items: list[str]) -> Iterable[tuple[str, ...]]:
+    if 2 ** len(items) > MAX_OUTCOMES:  # reported as undecidable by the length of the outcome list
+        items = items[: MAX_OUTCOMES.bit_length()]
+    return chain.from_iterable(combinations(items, n) for n in range(len(items) + 1))
+
+
+def _distinct(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    return list(dict.fromkeys(outcomes))
+
+
+def _can_be_interrupted(graph: Graph, scope: Scope) -> bool:
+    """Whether an event from outside (time, message, signal, condition) can end a wait in this scope."""
+    for handler in (graph.nodes[i] for i in scope.handlers):
+        assert isinstance(handler.spec, Scope)
+        starts = (graph.nodes[i] for i in handler.spec.nodes if graph.nodes[i].kind is Kind.START)
+        if any(
+            isinstance(s.spec, Start) and s.spec.interrupting and _from_outside(s.spec.events) for s in starts
+        ):
+            return True
+    owner = graph.nodes.get(scope.id)
+    while owner is not None:
+        if any(_interrupts_from_outside(graph.nodes[i]) for i in owner.boundary):
+            return True
+        owner = graph.nodes.get(owner.scope)
+    return False
+
+
+def _interrupts_from_outside(boundary: Node) -> bool:
+    spec = boundary.spec
+    return isinstance(spec, Boundary) and spec.interrupting and _from_outside(spec.events)
+
+
+def _from_outside(events: Iterable[object]) -> bool:
+    inside = ErrorEvent | EscalationEvent | CompensationEvent | CancelEvent
+    return any(not isinstance(e, inside) for e in events)
