@@ -78,7 +78,7 @@ endef
 $(VENV)/pyvenv.cfg:
 	@for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	    if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
-	        python=$$candidate; break; \
+	        python=$$(command -v $$candidate); break; \
 	    fi; \
 	done; \
 	if command -v uv >/dev/null 2>&1; then \
