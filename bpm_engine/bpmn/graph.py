@@ -3,7 +3,8 @@
 Some thirty BPMN elements have become a handful of node kinds; what sets two nodes of one kind apart
 is their `spec`. Sugar is gone: links are flows, a multi-instance or loop marker is a REPEAT node
 around its activity, implicit starts and ends are explicit, `bpm:compensate` is a handler node,
-default flows come last. Everything is plain frozen data: comparable, picklable, printable.
+default flows come last. Everything is plain frozen data: comparable, picklable, printable. Lines of
+the file are not compared: the same process in other white space is the same graph.
 
 `Graph.network` is the same process as a frozen networkx MultiDiGraph for analysis: nodes carry their
 `Node` as `node`, sequence flows their `Flow` as `flow` (edge key: flow id); a host is joined to its
@@ -12,7 +13,8 @@ boundary events by edges of key `boundary`, a scope node to its starts by edges 
 
 Ids. A node has the id of its element. Nodes made by compilation derive theirs: `task#body` is the
 REPEAT around `task`, `scope#start` and `scope#end` are implicit events, `task#undo` is the handler
-of `bpm:compensate`. `Node.element` is always an id of the file.
+of `bpm:compensate`. `Node.element` is always an id of the file. Flows made by compilation (links,
+implicit starts and ends) are called `source>target`.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Literal
 
 import networkx as nx
 
 from bpm_engine.bpmn.expressions import Expression, Script
+from bpm_engine.bpmn.frozen import FrozenDict
 
 
 class Kind(StrEnum):
@@ -73,9 +75,10 @@ class SignalEvent:
 
 @dataclass(frozen=True, slots=True)
 class ErrorEvent:
-    code: str | None  # None catches every code
+    code: str | None  # None catches every code; thrown, it is caught only by those who catch every code
     code_variable: str | None = None
     message_variable: str | None = None
+    message: Expression | None = None  # throw: what the error says
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ class ConditionEvent:
 
 @dataclass(frozen=True, slots=True)
 class CompensationEvent:
-    activity: str | None = None  # node id; throw: only this activity
+    activity: str | None = None  # throw: only this activity; node id, the REPEAT when it has one
     wait: bool = True
 
 
@@ -133,15 +136,19 @@ class Start:
 @dataclass(frozen=True, slots=True)
 class Inclusive:
     """For each incoming flow, the nodes of the scope from which it can be reached without visiting the
-    gateway (13.4.3). A token resting at one of these nodes may still arrive by that flow."""
+    gateway (13.4.3). A token resting at one of these nodes may still arrive by that flow.
 
-    reach: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    Nodes that reach every incoming flow are left out of all sets: whichever flows hold a token, one of
+    them can be reached, so such a node never holds the gateway back. This keeps the sets as small as the
+    stretch between split and join. Empty for a gateway with fewer than two incoming flows."""
+
+    reach: Mapping[str, frozenset[str]] = field(default_factory=FrozenDict)
 
 
 @dataclass(frozen=True, slots=True)
 class Complex:
     activation: Expression | None = None
-    reach: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    reach: Mapping[str, frozenset[str]] = field(default_factory=FrozenDict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +179,7 @@ class Work:
     priority: Expression | None = None
     external: bool = False
     on_failure: Literal["fail", "suspend"] | None = None
-    properties: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    properties: Mapping[str, str] = field(default_factory=FrozenDict)
     result_variable: str | None = None
     sends: MessageEvent | None = None  # send task: thrown as a message when no handler takes the topic
 
@@ -243,7 +250,9 @@ class Scope:
     parent: str | None
     kind: Literal["process", "embedded", "transaction", "adhoc", "event", "repeat"]
     nodes: tuple[str, ...]
-    starts: tuple[str, ...]  # where tokens begin: none starts, or the one inner node of a repeat
+    # where tokens begin: none starts; of an event sub-process its triggered starts; of a repeat the one
+    # inner node; of an ad-hoc sub-process the nodes without incoming flow, each enabled on its own
+    starts: tuple[str, ...]
     handlers: tuple[str, ...] = ()  # event sub-processes waiting while the scope lives (node ids)
     compensation_handler: str | None = None  # compensation event sub-process (node id)
     saga: bool = False
@@ -317,7 +326,7 @@ class Flow:
     condition: Expression | None = None
     default: bool = False
     name: str = ""
-    line: int = 0
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,7 +337,7 @@ class Node:
     element: str
     tag: str
     name: str = ""
-    line: int = 0
+    line: int = field(default=0, compare=False)
     spec: Spec | None = None
     incoming: tuple[str, ...] = ()  # flow ids
     outgoing: tuple[Flow, ...] = ()  # document order, the default flow last
@@ -358,7 +367,7 @@ class Ahead:
 class Graph:
     key: str  # process id
     name: str = ""
-    line: int = 0
+    line: int = field(default=0, compare=False)
     documentation: str = ""
     version_tag: str | None = None
     executable: bool = True
@@ -369,6 +378,7 @@ class Graph:
     scopes: Mapping[str, Scope]  # the root scope has the id of the process
     flows: Mapping[str, Flow]
     ahead: Mapping[str, Ahead]
+    data_stores: tuple[str, ...] = ()  # data store references that activities read or write
     content_hash: str = ""  # sha256 of the canonical form: equal content, equal hash
 
     network: nx.MultiDiGraph[str] = field(compare=False, repr=False)  # frozen; see the module docstring

@@ -1,0 +1,221 @@
+"""What events say, apart from where they stand: event definitions become event specs.
+
+Names. A message or signal is known by its name; where the file gives none, the id of the message, else
+the id of the event stands in, with a warning. An error or escalation is known by its code. A catch
+without a reference, or with one to an error without a code, catches every code, as Camunda reads it;
+a throw of an error without a code throws the error's name or id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bpm_engine.bpmn import graph, model
+from bpm_engine.bpmn.compiling.data import variable_name
+from bpm_engine.bpmn.compiling.texts import Texts
+from bpm_engine.bpmn.expressions import Expression
+from bpm_engine.problems import Findings, error, warning
+
+MESSAGE_UNNAMED = warning(
+    "MESSAGE_UNNAMED",
+    "A message is known by its name (10.5.6); without one, an id stands in for it.",
+    "Refer to a message, and give it a name.",
+)
+SIGNAL_UNNAMED = warning(
+    "SIGNAL_UNNAMED",
+    "A signal is known by its name (10.5.6); without one, an id stands in for it.",
+    "Refer to a signal, and give it a name.",
+)
+TIMER_WITHOUT_TIME = error(
+    "TIMER_WITHOUT_TIME",
+    "A timer has a date, a duration or a cycle (10.5.6).",
+    "Add a timeDate, timeDuration or timeCycle.",
+)
+CONDITION_EVENT_EMPTY = error(
+    "CONDITION_EVENT_EMPTY", "A conditional event has a condition (10.5.6).", "Write the condition."
+)
+CORRELATION_PATH = warning(
+    "CORRELATION_PATH",
+    "The path of a correlation property is a dotted path into the message, such as order.id.",
+    "Write the messagePath as a dotted path, or use bpm:correlationKey.",
+)
+
+_DOTTED_PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Compiles the event definitions of one process."""
+
+    process: model.Process
+    definitions: model.Definitions
+    texts: Texts
+    findings: Findings
+
+    def specs(self, event: model.Event, *, throws: bool) -> tuple[graph.EventSpec, ...]:
+        """The event's triggers or results; links are flows and compensation boundaries are handlers."""
+        return tuple(
+            spec
+            for definition in event.definitions
+            if (spec := self.spec(definition, event, event.settings, throws=throws)) is not None
+        )
+
+    def spec(
+        self,
+        definition: model.EventDefinition,
+        owner: model.Element,
+        settings: model.Settings = model.NO_SETTINGS,
+        *,
+        throws: bool,
+    ) -> graph.EventSpec | None:
+        match definition:
+            case model.MessageDefinition():
+                return self.message(definition.message, owner, settings, payload=_payload_output(owner))
+            case model.TimerDefinition():
+                return self._timer(definition, owner, settings)
+            case model.SignalDefinition():
+                return graph.SignalEvent(self._signal_name(definition, owner))
+            case model.ErrorDefinition():
+                return self._error(definition, owner, settings, throws)
+            case model.EscalationDefinition():
+                code = self._escalation_code(definition, throws)
+                return graph.EscalationEvent(code, settings.error_code_variable)
+            case model.ConditionalDefinition():
+                return self._condition(definition, owner)
+            case model.CompensateDefinition():
+                return graph.CompensationEvent(definition.activity, definition.wait_for_completion)
+            case model.TerminateDefinition():
+                return graph.TerminateEvent()
+            case model.CancelDefinition():
+                return graph.CancelEvent()
+            case _:
+                return None
+
+    # -------------------------------------------------------------- messages and signals
+
+    def message(
+        self,
+        reference: str | None,
+        owner: model.Element,
+        settings: model.Settings,
+        *,
+        payload: str | None = None,
+    ) -> graph.MessageEvent:
+        message = self.definitions.messages.get(reference or "")
+        key = settings.correlation_key or (message.correlation_key if message else None)
+        matched = tuple((m.name, self.texts.expression(m.value, owner)) for m in settings.match)
+        return graph.MessageEvent(
+            name=self._message_name(message, reference, owner),
+            correlation_key=self.texts.optional(key, owner),
+            match=matched + (tuple(self._subscribed(message, owner)) if message else ()),
+            payload_variable=settings.payload_variable or payload,
+        )
+
+    def _message_name(
+        self, message: model.Message | None, reference: str | None, owner: model.Element
+    ) -> Expression:
+        if message and message.name.strip():
+            return self.texts.template(model.Text(message.name.strip(), line=message.line), message)
+        stand_in = reference or owner.id
+        self.findings.add(
+            MESSAGE_UNNAMED.at(
+                f"the message has no name; {stand_in!r} stands in", element_id=owner.id, line=owner.line
+            )
+        )
+        return self.texts.template(stand_in, owner)
+
+    def _subscribed(self, message: model.Message, owner: model.Element) -> Iterator[tuple[str, Expression]]:
+        """BPMN's own correlation (8.4.2): what the process binds to a property that the message carries."""
+        for subscription in self.process.correlation_subscriptions:
+            for property_id, binding in subscription.bindings.items():
+                declared = self.definitions.correlation_properties.get(property_id)
+                path = declared.paths.get(message.id) if declared else None
+                if path is None:
+                    continue
+                if _DOTTED_PATH.fullmatch(path.source.strip()):
+                    yield path.source.strip(), self.texts.expression(binding, owner)
+                else:
+                    self.findings.add(
+                        CORRELATION_PATH.at(
+                            f"the path {path.source.strip()!r} of {property_id!r} is not understood and not "
+                            "used to correlate",
+                            element_id=property_id,
+                            line=path.line,
+                        )
+                    )
+
+    def _signal_name(self, definition: model.SignalDefinition, owner: model.Element) -> Expression:
+        signal = self.definitions.signals.get(definition.signal or "")
+        if signal and signal.name.strip():
+            return self.texts.template(model.Text(signal.name.strip(), line=signal.line), signal)
+        stand_in = definition.signal or owner.id
+        self.findings.add(
+            SIGNAL_UNNAMED.at(
+                f"the signal has no name; {stand_in!r} stands in", element_id=owner.id, line=owner.line
+            )
+        )
+        return self.texts.template(stand_in, owner)
+
+    # -------------------------------------------------------------- timers and conditions
+
+    def _timer(
+        self, definition: model.TimerDefinition, owner: model.Element, settings: model.Settings
+    ) -> graph.TimerEvent | None:
+        if definition.kind == "none" or definition.text is None:
+            self.findings.add(
+                TIMER_WITHOUT_TIME.at("the timer has no time", element_id=owner.id, line=owner.line)
+            )
+            return None
+        return graph.TimerEvent(
+            kind=definition.kind,
+            expression=self.texts.time(definition.text, definition.kind, owner),
+            catch_up=settings.catch_up or self.process.settings.catch_up or "once",
+        )
+
+    def _condition(
+        self, definition: model.ConditionalDefinition, owner: model.Element
+    ) -> graph.ConditionEvent | None:
+        if definition.condition is None or not definition.condition.source.strip():
+            self.findings.add(
+                CONDITION_EVENT_EMPTY.at("the condition is empty", element_id=owner.id, line=owner.line)
+            )
+            return None
+        return graph.ConditionEvent(self.texts.expression(definition.condition, owner))
+
+    # -------------------------------------------------------------- errors and escalations
+
+    def _error(
+        self,
+        definition: model.ErrorDefinition,
+        owner: model.Element,
+        settings: model.Settings,
+        throws: bool,
+    ) -> graph.ErrorEvent:
+        declared = self.definitions.errors.get(definition.error or "")
+        code = (declared.code or "").strip() or None if declared else definition.error
+        if throws and code is None and declared:
+            code = declared.name or declared.id
+        return graph.ErrorEvent(
+            code=code,
+            code_variable=settings.error_code_variable,
+            message_variable=settings.error_message_variable,
+            message=self.texts.optional_template(declared.message, declared) if throws and declared else None,
+        )
+
+    def _escalation_code(self, definition: model.EscalationDefinition, throws: bool) -> str | None:
+        declared = self.definitions.escalations.get(definition.escalation or "")
+        if declared is None:
+            return definition.escalation
+        code = (declared.code or "").strip() or None
+        return declared.name or declared.id if throws and code is None else code
+
+
+def _payload_output(owner: model.Element) -> str | None:
+    """What came goes into the event's data output, where an association carries it on (10.5.1)."""
+    if not isinstance(owner, model.Event):
+        return None
+    carried = {source for association in owner.data_associations for source in association.sources}
+    outputs = [item for item in owner.data_items if item.kind == "output" and item.id in carried]
+    return variable_name(outputs[0]) if len(outputs) == 1 else None
