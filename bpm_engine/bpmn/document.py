@@ -380,13 +380,8 @@ def _check_root(root: etree._Element) -> None:
     name = str(root.tag)
     relative = next((what for mark, what in _RELATIVES.items() if mark.lower() in name.lower()), None)
     looks_like = f"; it looks like {relative}" if relative else ""
-    raise DefinitionError(
-        [
-            NOT_BPMN.at(
-                f"the root element is {name}, not {{{BPMN}}}definitions{looks_like}", line=root.sourceline
-            )
-        ]
-    )
+    message = f"the root element is {name}, not {{{BPMN}}}definitions{looks_like}"
+    raise DefinitionError([NOT_BPMN.at(message, line=cast("int", root.sourceline))])
 
 
 def _index(root: etree._Element) -> dict[str, etree._Element]:

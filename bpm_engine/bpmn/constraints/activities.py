@@ -1,0 +1,171 @@
+"""Activities: quantities, performers, ad-hoc content, repetition, calls and scripts."""
+
+from __future__ import annotations
+
+from bpm_engine.bpmn.constraints.facts import (
+    Element,
+    Facts,
+    Scrutiny,
+    child,
+    children,
+    has_vendor_content,
+    is_true,
+    name_of,
+    named,
+)
+from bpm_engine.bpmn.schema import GROUPS
+from bpm_engine.problems import error, warning
+
+QUANTITY_TOO_SMALL = error(
+    "QUANTITY_TOO_SMALL",
+    "startQuantity and completionQuantity are one or more (BPMN 2.0.2, 10.3).",
+    "Write a positive number, or leave the attribute out.",
+)
+RESOURCE_ASSIGNED_TWICE = error(
+    "RESOURCE_ASSIGNED_TWICE",
+    "A performer is found by a resource with parameters or by an assignment expression, not both (10.3.2).",
+    "Keep one of the two.",
+)
+AD_HOC_EMPTY = error(
+    "AD_HOC_EMPTY",
+    "An ad-hoc sub-process contains an activity (10.3.5).",
+    "Add an activity.",
+)
+AD_HOC_CONTENT = error(
+    "AD_HOC_CONTENT",
+    "An ad-hoc sub-process has neither start nor end events: its activities start in any order (10.3.5).",
+    "Remove the events, or use a plain sub-process.",
+)
+MULTI_INSTANCE_WITHOUT_COUNT = error(
+    "MULTI_INSTANCE_WITHOUT_COUNT",
+    "A multi-instance activity states its cardinality or its collection (10.3.8).",
+    "Add loopCardinality or loopDataInputRef, or the collection in the engine's namespace.",
+)
+MULTI_INSTANCE_EVENT_MISSING = error(
+    "MULTI_INSTANCE_EVENT_MISSING",
+    "A multi-instance activity that throws on completion names the event to throw (10.3.8).",
+    "Add the reference or definition that its `behavior` asks for.",
+)
+CALLED_PROCESS_NOT_STARTABLE = error(
+    "CALLED_PROCESS_NOT_STARTABLE",
+    "A called process has a none start event, or no start event at all (10.3.6).",
+    "Add a none start event to the called process.",
+)
+SCRIPT_FORMAT_UNKNOWN = error(
+    "SCRIPT_FORMAT_UNKNOWN",
+    "scriptFormat is a media type or the name of a script language (10.3.3).",
+    "Write the language, for example `bpm`, `feel` or `text/javascript`.",
+)
+SUBPROCESS_HAS_IO = error(
+    "SUBPROCESS_HAS_IO",
+    "A sub-process has no input/output specification: it sees the data around it (10.4.2).",
+    "Remove the ioSpecification.",
+)
+PUBLIC_PROCESS_EXECUTABLE = warning(
+    "PUBLIC_PROCESS_EXECUTABLE",
+    "A public process describes what partners see and is not executable (10.2.1).",
+    "Leave processType out.",
+)
+
+_LANGUAGES = """
+    bpm feel juel javascript ecmascript js typescript groovy python jython ruby jruby mvel java drools scala
+    kotlin php perl lua bash sh shell cmd powershell csharp c# vbscript vb xpath xquery xslt freemarker
+    velocity thymeleaf camel sql clojure beanshell bsh rexx tcl nashorn graal.js rhino secure-javascript go
+    rust r julia matlab jexl ognl spel dmn jq jsonata aviator qlexpress
+"""
+_SCRIPT_LANGUAGES = frozenset(_LANGUAGES.split())
+
+
+def check_activities(facts: Facts) -> None:
+    for activity in facts.each("Activity"):
+        _check_quantities(facts, activity)
+    for role in facts.each("ResourceRole"):
+        _check_role(facts, role)
+    for loop in facts.by_name["multiInstanceLoopCharacteristics"]:
+        _check_multi_instance(facts, loop)
+    for subprocess in facts.each("Subprocess"):
+        _check_subprocess(facts, subprocess)
+    for call in facts.by_name["callActivity"]:
+        _check_call(facts, call)
+    for script in facts.by_name["scriptTask"]:
+        _check_script(facts, script)
+    for process in facts.by_name["process"]:
+        if process.get("processType") == "Public" and is_true(process, "isExecutable"):
+            facts.report(PUBLIC_PROCESS_EXECUTABLE, process, f"{named(process)} is public and executable")
+
+
+def _check_quantities(facts: Facts, activity: Element) -> None:
+    for attribute in ("startQuantity", "completionQuantity"):
+        number = whole_number(activity.get(attribute))
+        if number is not None and number < 1:
+            facts.report(QUANTITY_TOO_SMALL, activity, f"{named(activity)}: {attribute} is {number}")
+
+
+def whole_number(text: str | None) -> int | None:
+    """The number, or None where the text is none; its form is checked elsewhere."""
+    digits = (text or "").strip()
+    return int(digits) if len(digits) < 19 and digits.lstrip("+-").isdecimal() else None
+
+
+def _check_role(facts: Facts, role: Element) -> None:
+    expression = child(role, "resourceAssignmentExpression")
+    if expression is not None and children(role, "resourceRef", "resourceParameterBinding"):
+        message = f"{named(role)} has a resource and an assignment expression"
+        facts.report(RESOURCE_ASSIGNED_TWICE, role, message, Scrutiny.RUNNABLE)
+
+
+# ------------------------------------------------------------------ repetition
+
+
+def _check_multi_instance(facts: Facts, loop: Element) -> None:
+    activity = loop.getparent()
+    where = named(activity) if activity is not None else "an activity"
+    if not children(loop, "loopCardinality", "loopDataInputRef") and not has_vendor_content(loop):
+        message = f"{where} does not say how often it runs"
+        facts.report(MULTI_INSTANCE_WITHOUT_COUNT, loop, message, Scrutiny.EXECUTABLE)
+    behavior = loop.get("behavior")
+    missing = {
+        "One": not loop.get("oneBehaviorEventRef"),
+        "None": not loop.get("noneBehaviorEventRef"),
+        "Complex": child(loop, "complexBehaviorDefinition") is None,
+    }
+    if behavior and missing.get(behavior, False):
+        message = f"{where} has the behavior {behavior} and no event for it"
+        facts.report(MULTI_INSTANCE_EVENT_MISSING, loop, message, Scrutiny.EXECUTABLE)
+
+
+# ------------------------------------------------------------------ sub-processes and calls
+
+
+def _check_subprocess(facts: Facts, subprocess: Element) -> None:
+    repeated = child(subprocess, "multiInstanceLoopCharacteristics") is not None
+    if child(subprocess, "ioSpecification") is not None and not repeated:
+        message = f"{named(subprocess)} has an ioSpecification"
+        facts.report(SUBPROCESS_HAS_IO, subprocess, message, Scrutiny.EXECUTABLE)
+    if name_of(subprocess) != "adHocSubProcess":
+        return
+    if not children(subprocess, *GROUPS["Activity"]):
+        message = f"{named(subprocess)} contains no activity"
+        facts.report(AD_HOC_EMPTY, subprocess, message, Scrutiny.EXECUTABLE)
+    for event in children(subprocess, "startEvent", "endEvent"):
+        message = f"{named(event)} stands in {named(subprocess)}"
+        facts.report(AD_HOC_CONTENT, event, message, Scrutiny.EXECUTABLE)
+
+
+def _check_call(facts: Facts, call: Element) -> None:
+    called = facts.resolve(call.get("calledElement"))
+    if called is None or name_of(called) != "process":
+        return
+    starts = children(called, "startEvent")
+    if starts and all(children(start, "eventDefinitionRef") or facts.triggers(start) for start in starts):
+        message = f"{named(call)} calls {named(called)}, whose start events all wait for something"
+        facts.report(CALLED_PROCESS_NOT_STARTABLE, call, message, Scrutiny.RUNNABLE)
+
+
+def _check_script(facts: Facts, script: Element) -> None:
+    language = (script.get("scriptFormat") or "").strip()
+    if not language or any(mark in language for mark in "/:{"):
+        return
+    if language.lower() not in _SCRIPT_LANGUAGES:
+        message = f"{named(script)}: scriptFormat {language!r} is no script language"
+        facts.report(SCRIPT_FORMAT_UNKNOWN, script, message, Scrutiny.EXECUTABLE)

@@ -1,0 +1,67 @@
+"""References lead to something, and to the right kind of thing."""
+
+from __future__ import annotations
+
+from bpm_engine.bpmn.constraints.facts import Element, Facts, name_of, named
+from bpm_engine.bpmn.schema import Reference
+from bpm_engine.problems import error, warning
+
+DANGLING_REFERENCE = error(
+    "DANGLING_REFERENCE",
+    "A reference leads to an element of the file.",
+    "Correct the reference, or add the element it means.",
+)
+WRONG_REFERENCE = error(
+    "WRONG_REFERENCE",
+    "A reference leads to an element of the kind that the specification names.",
+    "Refer to an element of the right kind.",
+)
+EMPTY_REFERENCE = warning(
+    "EMPTY_REFERENCE", "An empty reference counts as absent.", "Remove it, or name the element it means."
+)
+UNCHECKED_REFERENCE = warning(
+    "UNCHECKED_REFERENCE",
+    "A reference into an imported file cannot be checked.",
+    "Nothing, if the imported file holds the element.",
+)
+
+_NAMED_TARGETS = 4  # longer lists of kinds help nobody in a message
+
+
+def check_reference(facts: Facts, element: Element, name: str, value: str, reference: Reference) -> None:
+    """`name` is the attribute, or the element itself when its text refers."""
+    value = value.strip()
+    if not value:
+        facts.report(EMPTY_REFERENCE, element, f"{named(element)}: {name} is empty")
+        return
+    target = facts.resolve(value)
+    if target is None:
+        _report_dangling(facts, element, name, value, reference)
+    elif reference.targets and name_of(target) not in reference.targets:
+        _report_wrong(facts, element, name, value, target, reference)
+
+
+def _report_dangling(facts: Facts, element: Element, name: str, value: str, reference: Reference) -> None:
+    message = f"{named(element)}: {name} refers to {value!r}, which is not in the file"
+    if reference.dangling == "allowed":
+        return
+    if value.partition(":")[0] in facts.document.foreign_prefixes:
+        facts.report(
+            UNCHECKED_REFERENCE, element, f"{named(element)}: {name} refers to the imported {value!r}"
+        )
+    elif reference.dangling == "warning":
+        facts.warn(DANGLING_REFERENCE, element, message)
+    else:
+        facts.report(DANGLING_REFERENCE, element, message)
+
+
+def _report_wrong(
+    facts: Facts, element: Element, name: str, value: str, target: Element, reference: Reference
+) -> None:
+    kinds = sorted(reference.targets)
+    wanted = f", not to a {' or '.join(kinds)}" if len(kinds) <= _NAMED_TARGETS else ""
+    message = f"{named(element)}: {name} refers to the {name_of(target)} {value!r}{wanted}"
+    if reference.dangling == "warning":
+        facts.warn(WRONG_REFERENCE, element, message)
+    else:
+        facts.report(WRONG_REFERENCE, element, message)
