@@ -174,7 +174,7 @@ DIALECT = Dialect(
             "properties",
             _property,
             part("name", required=True),
-            part("value", required=True),
+            part("value"),
             note="static configuration for the handler",
         ),
         element(

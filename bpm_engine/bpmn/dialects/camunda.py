@@ -10,6 +10,7 @@ from bpm_engine.bpmn.dialects.readers import (
     days_or_duration,
     delegate_name,
     flag,
+    parse_integer,
     retry_cycle,
     service_expression,
     string,
@@ -71,6 +72,14 @@ def _binding(draft: Draft, value: str) -> None:
         draft.put("called_version", value)
     elif value not in ("version", "versionTag", ""):
         draft.bad(value, "latest, deployment, version or versionTag")
+
+
+def _version(draft: Draft, value: str) -> None:
+    number = parse_integer(value, minimum=1)
+    if number is not None:
+        draft.put("called_version", str(number))
+    elif value.strip():
+        draft.bad(value, "a fixed version number")
 
 
 def _decision(draft: Draft, value: str) -> None:
@@ -211,7 +220,7 @@ DIALECT = Dialect(
             ),
         ),
         attribute("calledElementBinding", rows.CALL_ACTIVITY, "called_version", _binding),
-        attribute("calledElementVersion", rows.CALL_ACTIVITY, "called_version", string("called_version")),
+        attribute("calledElementVersion", rows.CALL_ACTIVITY, "called_version", _version),
         attribute(
             "calledElementVersionTag", rows.CALL_ACTIVITY, "called_version_tag", string("called_version_tag")
         ),

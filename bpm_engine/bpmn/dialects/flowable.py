@@ -170,7 +170,6 @@ _ROWS: tuple[AnyRow, ...] = (
     attribute("inheritBusinessKey", rows.CALL_ACTIVITY, "inherit_business_key", flag("inherit_business_key")),
     attribute("businessKey", rows.CALL_ACTIVITY, "business_key", template("business_key")),
     attribute("sameDeployment", rows.CALL_ACTIVITY, "called_version", _same_deployment),
-    attribute("calledElementBinding", rows.CALL_ACTIVITY, "called_version", string("called_version")),
     *ignored_attributes(
         "calledElementType processInstanceName processInstanceIdVariableName fallbackToDefaultTenant "
         "useLocalScopeForOutParameters idVariableName",

@@ -10,6 +10,7 @@ from lxml import etree
 
 from bpm_engine.bpmn.dialects.draft import Draft
 from bpm_engine.bpmn.dialects.rows import Dialect
+from bpm_engine.bpmn.dialects.structures import local
 from bpm_engine.bpmn.dialects.table import BY_NAMESPACE, PRECEDENCE
 from bpm_engine.bpmn.document import BPMN, Document
 from bpm_engine.bpmn.model import NO_SETTINGS, Settings, Text
@@ -70,7 +71,7 @@ def _extensions(element: etree._Element) -> Iterator[Item]:
                 yield element, dialect, Attribute(name, value)
     for container in element.iterchildren(EXTENSION_ELEMENTS):
         for child in container.iterchildren("*"):
-            dialect = BY_NAMESPACE.get(etree.QName(child).namespace or "")
+            dialect = dialect_of(child)
             if dialect is not None:
                 yield element, dialect, child
 
@@ -78,7 +79,7 @@ def _extensions(element: etree._Element) -> Iterator[Item]:
 def _read_item(
     draft: Draft, carrier: etree._Element, dialect: Dialect, item: Attribute | etree._Element
 ) -> None:
-    tag = etree.QName(carrier).localname
+    tag = local(carrier)
     draft.own = dialect.own
     if isinstance(item, Attribute):
         draft.subject, draft.line = f"{dialect.prefix}:{item.name}", draft.document.line_of(carrier)
@@ -86,11 +87,16 @@ def _read_item(
         if attribute is not None and attribute.read is not None:
             attribute.read(draft, item.value)
         return
-    name = etree.QName(item).localname
+    name = local(item)
     draft.subject, draft.line = f"<{dialect.prefix}:{name}>", draft.document.line_of(item)
     row = dialect.element(name, tag)
     if row is not None and row.read is not None:
         row.read(draft, item)
+
+
+def dialect_of(element: etree._Element) -> Dialect | None:
+    """The dialect an extension element belongs to; None for one of a namespace we do not know."""
+    return BY_NAMESPACE.get(element.tag[1:].partition("}")[0])
 
 
 def attributes_of(element: etree._Element) -> list[tuple[str, str]]:

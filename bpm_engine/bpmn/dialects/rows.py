@@ -138,10 +138,16 @@ class Dialect:
                 self.elements.setdefault(row.name, []).append(row)
 
     def attribute(self, name: str, tag: str) -> AttributeRow | None:
-        return next((row for row in self.attributes.get(name, ()) if tag in row.on), None)
+        for row in self.attributes.get(name, ()):
+            if tag in row.on:
+                return row
+        return None
 
     def element(self, name: str, tag: str) -> ElementRow | None:
-        return next((row for row in self.elements.get(name, ()) if tag in row.on), None)
+        for row in self.elements.get(name, ()):
+            if tag in row.on:
+                return row
+        return None
 
 
 # ------------------------------------------------------------------ short forms for the tables

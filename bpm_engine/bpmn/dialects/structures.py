@@ -33,7 +33,7 @@ _FIELD_TYPES = {
 
 
 def local(element: etree._Element) -> str:
-    return etree.QName(element).localname
+    return element.tag.rpartition("}")[2]
 
 
 def children(element: etree._Element, name: str) -> list[etree._Element]:

@@ -20,8 +20,9 @@ from bpm_engine.bpmn.dialects.draft import (
     DIALECT_NOT_UNDERSTOOD,
     UNKNOWN_EXTENSION,
 )
-from bpm_engine.bpmn.dialects.reading import EXTENSION_ELEMENTS, attributes_of, nearest_id
+from bpm_engine.bpmn.dialects.reading import EXTENSION_ELEMENTS, attributes_of, dialect_of, nearest_id
 from bpm_engine.bpmn.dialects.rows import AnyRow, AttributeRow, Dialect, ElementRow, Treatment
+from bpm_engine.bpmn.dialects.structures import local
 from bpm_engine.bpmn.dialects.table import BY_NAMESPACE
 from bpm_engine.bpmn.document import Document, bpmn_elements
 from bpm_engine.problems import Problem
@@ -51,12 +52,9 @@ class _Site:
     place: str  # how a message calls it: "<serviceTask>", "<zeebe:ioMapping>"
     at: etree._Element
 
-    def problem(self, row: AnyRow, subject: str) -> Problem | None:
-        rule = _RULES.get(row.treatment)
-        if rule is None:
-            return None
+    def problem(self, row: AnyRow, subject: str) -> Problem:
         message = f"{subject} on {self.place}: {row.note}"
-        return rule.at(message, element_id=nearest_id(self.owner), line=self.line)
+        return _RULES[row.treatment].at(message, element_id=nearest_id(self.owner), line=self.line)
 
     def unknown(self, subject: str, name: str, known: set[str], advice: str = "") -> Problem:
         rule = UNKNOWN_EXTENSION if self.dialect.own else DIALECT_NOT_UNDERSTOOD
@@ -71,46 +69,42 @@ class _Site:
 
 
 def _survey_element(document: Document, element: etree._Element) -> Iterator[Problem]:
-    tag = etree.QName(element).localname
+    tag = local(element)
     for key, _ in attributes_of(element):
         if key[0] != "{":
             continue
         namespace, _, name = key[1:].partition("}")
         dialect = BY_NAMESPACE.get(namespace)
-        if dialect is not None:
-            site = _Site(document, element, dialect, f"<{tag}>", element)
-            yield from _top_attribute(site, name, tag)
+        if dialect is None:
+            continue
+        row = dialect.attribute(name, tag)
+        if row is None or row.treatment in _RULES:
+            yield _top_attribute(_Site(document, element, dialect, f"<{tag}>", element), name, row)
     for container in element.iterchildren(EXTENSION_ELEMENTS):
         for child in container.iterchildren("*"):
-            dialect = BY_NAMESPACE.get(etree.QName(child).namespace or "")
+            dialect = dialect_of(child)
             if dialect is not None:
                 yield from _top_element(_Site(document, element, dialect, f"<{tag}>", child), child, tag)
 
 
-def _top_attribute(site: _Site, name: str, tag: str) -> Iterator[Problem]:
-    row = site.dialect.attribute(name, tag)
+def _top_attribute(site: _Site, name: str, row: AttributeRow | None) -> Problem:
     subject = f"{site.dialect.prefix}:{name}"
-    if row is None:
-        yield site.unknown(
-            subject, name, set(site.dialect.attributes) - {name}, _moved(site.dialect.attributes.get(name))
-        )
-        return
-    problem = site.problem(row, subject)
-    if problem:
-        yield problem
+    if row is not None:
+        return site.problem(row, subject)
+    known = site.dialect.attributes
+    return site.unknown(subject, name, set(known) - {name}, _moved(known.get(name)))
 
 
 def _top_element(site: _Site, child: etree._Element, tag: str) -> Iterator[Problem]:
-    name = etree.QName(child).localname
+    name = local(child)
     row = site.dialect.element(name, tag)
     subject = f"<{site.dialect.prefix}:{name}>"
     if row is None:
         advice = _moved(site.dialect.elements.get(name))
         yield site.unknown(subject, name, set(site.dialect.elements) - {name}, advice)
         return
-    problem = site.problem(row, subject)
-    if problem:
-        yield problem
+    if row.treatment in _RULES:
+        yield site.problem(row, subject)
     yield from _parts(site, child, row)
 
 
@@ -129,16 +123,15 @@ def _parts(site: _Site, element: etree._Element, row: ElementRow) -> Iterator[Pr
     yield from _part_attributes(inner, element, known)
     children = {part.name: part for part in row.parts if isinstance(part, ElementRow)}
     for child in element.iterchildren("*"):
-        name = etree.QName(child).localname
-        if BY_NAMESPACE.get(etree.QName(child).namespace or "") is not site.dialect:
+        name = local(child)
+        if dialect_of(child) is not site.dialect:
             continue
         part = children.get(name)
         if part is None:
             yield inner.unknown(f"<{prefix}:{name}>", name, set(children))
             continue
-        problem = inner.problem(part, f"<{prefix}:{name}>")
-        if problem:
-            yield problem
+        if part.treatment in _RULES:
+            yield inner.problem(part, f"<{prefix}:{name}>")
         yield from _parts(inner, child, part)
 
 
@@ -151,10 +144,8 @@ def _part_attributes(
         row = known.get(key)
         if row is None:
             yield site.unknown(f"attribute {key!r}", key, set(known))
-            continue
-        problem = site.problem(row, f"attribute {key!r}")
-        if problem:
-            yield problem
+        elif row.treatment in _RULES:
+            yield site.problem(row, f"attribute {key!r}")
     for name, row in known.items():
         if row.required and not (element.get(name) or "").strip():
             message = f"{site.place} needs the attribute {name!r}"

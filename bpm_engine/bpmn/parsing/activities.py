@@ -14,6 +14,7 @@ from bpm_engine.bpmn.dialects.reading import Extensions
 from bpm_engine.bpmn.dialects.spiff import NAMESPACE as SPIFF
 from bpm_engine.bpmn.document import text_of
 from bpm_engine.bpmn.model import (
+    NO_SETTINGS,
     TEMPLATE,
     CallActivity,
     Container,
@@ -111,7 +112,10 @@ def _task_settings(
     if tag in _USER_TASKS:
         return with_people(reading, element, settings)
     if settings.topic is None and settings.expression is None and _needs_handler(tag, message, written):
-        return replace(settings, topic=reading.identities.of(element), handler_source="id")
+        identifier = reading.identities.of(element)
+        if settings is NO_SETTINGS:
+            return Settings(topic=identifier, handler_source="id")
+        return replace(settings, topic=identifier, handler_source="id")
     return settings
 
 

@@ -18,6 +18,8 @@ from bpm_engine.bpmn.document import BPMN, Document, text_of
 from bpm_engine.bpmn.model import Container, EventDefinition, Text
 from bpm_engine.bpmn.parsing.identities import Identities
 
+_DOCUMENTATION = f"{{{BPMN}}}documentation"
+
 
 class Facts(TypedDict):
     """What every element of the model carries."""
@@ -71,15 +73,17 @@ class Reading:
 
 
 def tag_of(element: etree._Element) -> str:
-    return etree.QName(element).localname
+    return element.tag.rpartition("}")[2]
 
 
 def children(element: etree._Element, *names: str) -> Iterator[etree._Element]:
+    if not len(element):  # most elements are empty, and making an iterator is dear
+        return iter(())
     return element.iterchildren(*(f"{{{BPMN}}}{name}" for name in names))
 
 
 def child(element: etree._Element, name: str) -> etree._Element | None:
-    return next(element.iterchildren(f"{{{BPMN}}}{name}"), None)
+    return element.find(f"{{{BPMN}}}{name}")
 
 
 def bpmn_children(element: etree._Element) -> Iterator[etree._Element]:
@@ -92,14 +96,16 @@ def child_text(element: etree._Element, name: str) -> str | None:
 
 
 def documentation(element: etree._Element) -> str:
-    return "\n\n".join(text for node in children(element, "documentation") if (text := text_of(node).strip()))
+    texts = [text_of(node).strip() for node in element.iterchildren(_DOCUMENTATION)]
+    return "\n\n".join(filter(None, texts)) if texts else ""
 
 
 # ------------------------------------------------------------------ attributes
 
 
 def flag(element: etree._Element, name: str, *, default: bool) -> bool:
-    parsed = parse_flag(element.get(name) or "")
+    written = element.get(name)
+    parsed = parse_flag(written) if written else None
     return default if parsed is None else parsed
 
 
@@ -108,7 +114,8 @@ def optional_flag(element: etree._Element, name: str) -> bool | None:
 
 
 def number(element: etree._Element, name: str, default: int) -> int:
-    parsed = parse_integer(element.get(name) or "")
+    written = element.get(name)
+    parsed = parse_integer(written) if written else None
     return default if parsed is None else parsed
 
 
