@@ -6,6 +6,7 @@ collected, nodes are counted, and it is noted whether the evaluation needs a clo
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 
 from bpm_engine.bpmn.expressions import limits, operators, syntax
@@ -17,7 +18,9 @@ from bpm_engine.bpmn.expressions.syntax import Node
 from bpm_engine.bpmn.expressions.values import READY_TYPES, Lookup, Value, admitted, kind, mismatch
 
 Run = Callable[[Lookup, Context], Value]
-_SIZED = frozenset({str, list, dict})
+Compare = Callable[[Value, Value], bool]
+_DIRECT: dict[str, Compare] = {**operators.ORDERINGS, "==": operator.eq, "=": operator.eq, "!=": operator.ne}
+_DIRECT_TYPES = frozenset({int, float, str})
 _CONTAINERS = frozenset({list, dict})
 
 
@@ -188,7 +191,8 @@ class Compiler:
         steps = [(self.operations[symbol], self.compile(operand), at) for symbol, operand, at in node.rest]
         if len(steps) == 1:
             operate, right, position = steps[0]
-            return self.operation(operate, first, right, position)
+            general = self.operation(operate, first, right, position)
+            return direct_comparison(node, general) or general
 
         def chained(variables: Lookup, context: Context) -> Value:
             left = first(variables, context)
@@ -264,13 +268,12 @@ class Compiler:
         return self.invocation(function, [self.compile(argument) for argument in arguments], node.position)
 
     def invocation(self, function: Function, arguments: list[Run], position: int) -> Run:
-        implementation = function.implementation
+        call = function.call
 
         def invoke(variables: Lookup, context: Context) -> Value:
             values = [argument(variables, context) for argument in arguments]
             try:
-                charge_for(function, values, context)
-                return implementation(*values)
+                return call(values, context)
             except ExpressionError as error:
                 raise error.at(position) from None
 
@@ -351,6 +354,50 @@ class Compiler:
         return iter(value)
 
 
+def direct_comparison(node: syntax.Comparison, general: Run) -> Run | None:
+    """The most frequent condition, a variable against a variable or a constant, without further calls.
+
+    Two integers, texts or floats compare here as Python does; everything else, errors included, is left to
+    the general way.
+    """
+    symbol, operand, _ = node.rest[0]
+    compare = _DIRECT.get(symbol)
+    if compare is None or not isinstance(node.first, syntax.Name):
+        return None
+    name = node.first.name
+    if isinstance(operand, syntax.Name):
+        return _compare_variables(compare, name, operand.name, general)
+    if isinstance(operand, syntax.Literal) and type(operand.value) in _DIRECT_TYPES:
+        return _compare_constant(compare, name, operand.value, general)
+    return None
+
+
+def _compare_variables(compare: Compare, name: str, other: str, general: Run) -> Run:
+    def compared(variables: Lookup, context: Context) -> Value:
+        try:
+            left, right = variables[name], variables[other]
+        except KeyError:
+            return general(variables, context)
+        if type(left) is type(right) and type(left) in _DIRECT_TYPES:
+            return compare(left, right)
+        return general(variables, context)
+
+    return compared
+
+
+def _compare_constant(compare: Compare, name: str, right: Value, general: Run) -> Run:
+    kind_of = type(right)
+
+    def compared(variables: Lookup, context: Context) -> Value:
+        try:
+            left = variables[name]
+        except KeyError:
+            return general(variables, context)
+        return compare(left, right) if type(left) is kind_of else general(variables, context)
+
+    return compared
+
+
 def constant(value: Value) -> Run:
     return lambda variables, context: value
 
@@ -364,16 +411,6 @@ def refuse(value: Value, position: int) -> Value:
         return admitted(value)
     except ExpressionError as error:
         raise error.at(position) from None
-
-
-def charge_for(function: Function, values: list[Value], context: Context) -> None:
-    """Functions walk their arguments natively; inside loops that must be paid for."""
-    for value in values:
-        if type(value) in _SIZED:
-            if function.looks_inside:
-                context.charge_value(value)
-            else:
-                context.charge_bulk(len(value))  # type: ignore[arg-type]
 
 
 def _exists(name: str, keys: tuple[str, ...]) -> Run:

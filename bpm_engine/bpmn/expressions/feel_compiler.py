@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bpm_engine.bpmn.expressions import feel_operators, syntax
-from bpm_engine.bpmn.expressions.compiler import Compiler, Locals, Run, charge_for, refuse, unknown_variable
+from bpm_engine.bpmn.expressions.compiler import Compiler, Locals, Run, refuse, unknown_variable
 from bpm_engine.bpmn.expressions.errors import ExpressionError
 from bpm_engine.bpmn.expressions.library.feel import FEEL_FUNCTIONS, instance_of, range_items
 from bpm_engine.bpmn.expressions.library.functions import Function
@@ -124,13 +124,12 @@ class FeelCompiler(Compiler):
         return super().call(node)
 
     def invocation(self, function: Function, arguments: list[Run], position: int) -> Run:
-        implementation = function.implementation
+        call = function.call
 
         def invoke(variables: Lookup, context: Context) -> Value:
             values = [argument(variables, context) for argument in arguments]
             try:
-                charge_for(function, values, context)
-                return implementation(*values)
+                return call(values, context)
             except ExpressionError as error:
                 if error.code in feel_operators.FORGIVEN:
                     return None

@@ -11,7 +11,7 @@ from decimal import Decimal
 from bpm_engine.bpmn.expressions import numbers, operators, temporal
 from bpm_engine.bpmn.expressions.errors import ExpressionError
 from bpm_engine.bpmn.expressions.operators import Operation
-from bpm_engine.bpmn.expressions.values import Range, Value
+from bpm_engine.bpmn.expressions.values import Range, Value, admitted
 
 FORGIVEN = frozenset(
     {
@@ -73,7 +73,7 @@ def key(target: Value, name: str) -> Value:
     """`a.b`: null where there is none; on a list, the list of all its items' values."""
     match target:
         case dict():
-            return target.get(name)
+            return admitted(target.get(name))
         case list():
             return [key(item, name) for item in target]
         case Range():
@@ -100,8 +100,8 @@ def item(target: Value, index: Value) -> Value:
     except ExpressionError:
         return None
     if 1 <= place <= len(items):
-        return items[place - 1]
-    return items[place] if -len(items) <= place <= -1 else None
+        return admitted(items[place - 1])
+    return admitted(items[place]) if -len(items) <= place <= -1 else None
 
 
 def satisfies(value: Value, expected: Value) -> Value:

@@ -16,7 +16,7 @@ RESULT_SIZE = 65_536
 INTEGER_BITS = 256
 EXPONENT = 64
 LIST_ITEMS = 10_000
-BULK_ITEMS_PER_STEP = 16
+BULK_ITEMS_PER_STEP = 8
 """Built-in functions walk a list or a text natively; so many items count as one step."""
 
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from bpm_engine.bpmn.expressions import limits, numbers, temporal
 from bpm_engine.bpmn.expressions.durations import Duration
 from bpm_engine.bpmn.expressions.errors import ExpressionError
-from bpm_engine.bpmn.expressions.values import NUMBER_TYPES, Range, Value, kind, mismatch
+from bpm_engine.bpmn.expressions.values import NUMBER_TYPES, Range, Value, admitted, kind, mismatch
 
 Operation = Callable[[Value, Value], Value]
 
@@ -152,7 +152,7 @@ def is_empty(value: Value) -> bool:
 def strict_key(target: Value, key: str) -> Value:
     if isinstance(target, dict):
         if key in target:
-            return target[key]
+            return admitted(target[key])
         raise ExpressionError("UNKNOWN_KEY", f"there is no key {key!r} in the context")
     part = temporal.part(target, key)
     if part is None:
@@ -167,7 +167,7 @@ def strict_item(target: Value, index: Value) -> Value:
         case list() | str(), _:
             place = numbers.whole(index)
             if -len(target) <= place < len(target):
-                return target[place]
+                return admitted(target[place])
             raise ExpressionError(
                 "UNKNOWN_KEY", f"there is no item {place} in a {kind(target)} of {len(target)}"
             )
@@ -186,7 +186,7 @@ def forgiving_item(target: Value, index: Value) -> Value:
     if target is None or index is None:
         return None
     if isinstance(target, dict) and isinstance(index, str):
-        return target.get(index)
+        return forgiving_key(target, index)
     if isinstance(target, list) and not 0 <= numbers.whole(index) < len(target):
         return None
     return strict_item(target, index)

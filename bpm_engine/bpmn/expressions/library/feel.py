@@ -7,7 +7,7 @@ from datetime import date, datetime, time
 from bpm_engine.bpmn.expressions import durations, feel_operators
 from bpm_engine.bpmn.expressions.durations import Duration
 from bpm_engine.bpmn.expressions.library import lists, numeric, ranges, strings, times
-from bpm_engine.bpmn.expressions.library.functions import Library
+from bpm_engine.bpmn.expressions.library.functions import Cost, Library
 from bpm_engine.bpmn.expressions.numbers import is_number
 from bpm_engine.bpmn.expressions.operators import is_empty
 from bpm_engine.bpmn.expressions.values import Range, Value
@@ -120,16 +120,16 @@ def _add_texts(table: Library) -> None:
     table.add("contains", "string, match", strings.contains)
     table.add("starts with", "string, match", strings.starts_with)
     table.add("ends with", "string, match", strings.ends_with)
-    table.add("matches", "input, pattern, flags?", strings.matches)
-    table.add("replace", "input, pattern, replacement, flags?", strings.replace_pattern)
-    table.add("split", "string, delimiter", strings.split_pattern)
-    table.add("extract", "string, pattern", strings.extract)
+    table.add("matches", "input, pattern, flags?", strings.matches, cost=Cost.PATTERN)
+    table.add("replace", "input, pattern, replacement, flags?", strings.replace_pattern, cost=Cost.PATTERN)
+    table.add("split", "string, delimiter", strings.split_pattern, cost=Cost.PATTERN)
+    table.add("extract", "string, pattern", strings.extract, cost=Cost.PATTERN)
     table.add("string join", "list, delimiter?", strings.join)
     table.add("number", "from, grouping separator?, decimal separator?", strings.parse_number)
 
 
 def _add_lists(table: Library) -> None:
-    table.add("list contains", "list, element", lists.has, looks_inside=True)
+    table.add("list contains", "list, element", lists.has, cost=Cost.DEEP)
     table.add("count", "list", lists.count)
     table.add("append", "list, *items", lists.append)
     table.add("concatenate", "*lists", concatenate)
@@ -137,14 +137,14 @@ def _add_lists(table: Library) -> None:
     table.add("remove", "list, position", lists.remove)
     table.add("list replace", "list, position, newItem", lists.list_replace)
     table.add("reverse", "list", lists.reverse)
-    table.add("index of", "list, match", lists.index_of, looks_inside=True)
-    table.add("union", "*lists", lists.union, looks_inside=True)
-    table.add("distinct values", "list", lists.distinct, looks_inside=True)
-    table.add("duplicate values", "list", lists.duplicates, looks_inside=True)
-    table.add("flatten", "list", lists.flatten, looks_inside=True)
+    table.add("index of", "list, match", lists.index_of, cost=Cost.DEEP)
+    table.add("union", "*lists", lists.union, cost=Cost.DEEP)
+    table.add("distinct values", "list", lists.distinct, cost=Cost.DEEP)
+    table.add("duplicate values", "list", lists.duplicates, cost=Cost.DEEP)
+    table.add("flatten", "list", lists.flatten, cost=Cost.DEEP)
     table.add("sublist", "list, start position, length?", lists.sublist)
     table.add("partition", "list, size", lists.partition)
-    table.add("sort", "list", lists.sort, looks_inside=True)
+    table.add("sort", "list", lists.sort, cost=Cost.DEEP)
     table.add("is empty", "list", is_empty)
 
 

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from bpm_engine.bpmn.expressions import syntax
 from bpm_engine.bpmn.expressions.errors import ExpressionError
+from bpm_engine.bpmn.expressions.limits import Context
 from bpm_engine.bpmn.expressions.syntax import Node
 from bpm_engine.bpmn.expressions.values import Value, kind, mismatch
 
+SIZED = frozenset({str, list, dict})
 Implementation = Callable[..., Value]
+
+
+class Cost(Enum):
+    """What a call has to pay for its arguments, in steps of the evaluation."""
+
+    SHALLOW = auto()
+    """It walks over texts and lists once."""
+    DEEP = auto()
+    """It compares or copies what is nested inside its arguments."""
+    PATTERN = auto()
+    """It follows a pattern (second argument) through a text (first argument)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +34,30 @@ class Function:
     required: int
     variadic: bool
     implementation: Implementation
-    looks_inside: bool
-    """Whether it compares or copies what is nested inside its arguments (that costs more steps)."""
+    cost: Cost
 
     @property
     def signature(self) -> str:
         shown = [name if place < self.required else f"{name}?" for place, name in enumerate(self.parameters)]
         return f"{self.name}({', '.join(shown)}{'…' if self.variadic else ''})"
+
+    def call(self, values: list[Value], context: Context) -> Value:
+        """Charge the evaluation for arguments and result, and run the function."""
+        self._charge(values, context)
+        result = self.implementation(*values)
+        if type(result) in SIZED:
+            context.charge_bulk(len(result))  # type: ignore[arg-type]
+        return result
+
+    def _charge(self, values: list[Value], context: Context) -> None:
+        if self.cost is Cost.PATTERN and isinstance(values[0], str) and isinstance(values[1], str):
+            context.charge_bulk(2 * len(values[0]) * len(values[1]))
+        for value in values:
+            if type(value) in SIZED:
+                if self.cost is Cost.DEEP:
+                    context.charge_value(value)
+                else:
+                    context.charge_bulk(len(value))  # type: ignore[arg-type]
 
     def arrange(self, arguments: Sequence[Node], names: Sequence[str]) -> Sequence[Node]:
         """The arguments in the order of the parameters; too many, too few or unknown ones are refused."""
@@ -51,7 +82,7 @@ class Library(dict[str, Function]):
     """A table of functions under construction."""
 
     def add(
-        self, names: str, parameters: str, implementation: Implementation, *, looks_inside: bool = False
+        self, names: str, parameters: str, implementation: Implementation, *, cost: Cost = Cost.SHALLOW
     ) -> None:
         """Register under several names (`len|size`); parameters as `text, start, length?` or `*items`."""
         parts = [part.strip() for part in parameters.split(",") if part.strip()]
@@ -59,7 +90,7 @@ class Library(dict[str, Function]):
         required = sum(1 for part in parts if not part.endswith("?"))
         plain = tuple(part.strip("*?") for part in parts)
         for name in names.split("|"):
-            self[name] = Function(name, plain, required, variadic, implementation, looks_inside)
+            self[name] = Function(name, plain, required, variadic, implementation, cost)
 
 
 def text(value: Value) -> str:

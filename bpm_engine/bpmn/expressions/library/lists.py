@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from datetime import date, datetime
 from decimal import Decimal
 from functools import cmp_to_key
 
-from bpm_engine.bpmn.expressions import limits
+from bpm_engine.bpmn.expressions import limits, numbers
 from bpm_engine.bpmn.expressions.library.functions import argument_error, context, items, text
 from bpm_engine.bpmn.expressions.numbers import whole
 from bpm_engine.bpmn.expressions.operators import checked_list, equal, ordering
@@ -86,14 +87,21 @@ def reverse(values: Value) -> Value:
 
 def sort(values: Value) -> Value:
     """Ascending; all items must be comparable with each other."""
-
-    def compare(left: Value, right: Value) -> int:
-        return -1 if _less(left, right) else int(_less(right, left))
-
     found = checked_list(items(values))
-    if {type(item) for item in found} <= {str} or {type(item) for item in found} <= {int, float}:
+    types = {type(item) for item in found}
+    if types <= NUMBER_TYPES:
+        return sorted(found, key=_exact)
+    if len(types) == 1 and types <= {str, date, datetime}:
         return sorted(found)  # type: ignore[type-var]
-    return sorted(found, key=cmp_to_key(compare))
+    return sorted(found, key=cmp_to_key(_order))
+
+
+def _exact(value: Value) -> Decimal | int:
+    return numbers.to_decimal(value) if isinstance(value, float) else value  # type: ignore[return-value]
+
+
+def _order(left: Value, right: Value) -> int:
+    return -1 if _less(left, right) else int(_less(right, left))
 
 
 def sublist(values: Value, start: Value, length: Value = None) -> Value:

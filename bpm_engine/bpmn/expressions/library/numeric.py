@@ -123,7 +123,9 @@ def _extreme(values: list[Value], better: Callable[[Value, Value], bool]) -> Val
 def total(*values: Value) -> Value:
     """The sum of numbers (0 if there are none) or of durations."""
     found = spread(*values)
-    result: Value = found[0] if found else 0
+    if {type(value) for value in found} <= {int}:
+        return numbers.checked(sum(found))  # type: ignore[arg-type]
+    result: Value = found[0]
     for value in found[1:]:
         if numbers.is_number(result) and numbers.is_number(value):
             result = numbers.add(number(result), number(value))

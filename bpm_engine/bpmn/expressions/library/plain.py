@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bpm_engine.bpmn.expressions.library import lists, numeric, strings, times
-from bpm_engine.bpmn.expressions.library.functions import Library, items
+from bpm_engine.bpmn.expressions.library.functions import Cost, Library, items
 from bpm_engine.bpmn.expressions.operators import contains, is_empty, truth
 from bpm_engine.bpmn.expressions.values import Value
 
@@ -26,7 +26,7 @@ def _library() -> Library:
 
 
 def _add_texts(table: Library) -> None:
-    table.add("contains", "container, part", contains, looks_inside=True)
+    table.add("contains", "container, part", contains, cost=Cost.DEEP)
     table.add("starts_with", "text, part", strings.starts_with)
     table.add("ends_with", "text, part", strings.ends_with)
     table.add("upper", "text", strings.upper)
@@ -34,7 +34,7 @@ def _add_texts(table: Library) -> None:
     table.add("trim", "text", strings.trim)
     table.add("substring", "text, start, length?", strings.substring)
     table.add("replace", "text, old, new", strings.replace)
-    table.add("matches", "text, pattern, flags?", strings.matches)
+    table.add("matches", "text, pattern, flags?", strings.matches, cost=Cost.PATTERN)
     table.add("split", "text, separator", strings.split)
     table.add("join", "list, separator?", strings.join)
     table.add("str|string", "value", strings.to_text)
@@ -47,11 +47,11 @@ def _add_lists(table: Library) -> None:
     table.add("any", "list", any_true)
     table.add("append", "list, *items", lists.append)
     table.add("concat", "*lists", lists.concatenate)
-    table.add("distinct", "list", lists.distinct, looks_inside=True)
-    table.add("flatten", "list", lists.flatten, looks_inside=True)
-    table.add("index_of", "container, item", lists.position_of, looks_inside=True)
+    table.add("distinct", "list", lists.distinct, cost=Cost.DEEP)
+    table.add("flatten", "list", lists.flatten, cost=Cost.DEEP)
+    table.add("index_of", "container, item", lists.position_of, cost=Cost.DEEP)
     table.add("reverse", "list", lists.reverse)
-    table.add("sort", "list", lists.sort, looks_inside=True)
+    table.add("sort", "list", lists.sort, cost=Cost.DEEP)
     table.add("range", "*bounds", lists.range_of)
     table.add("keys", "context", lists.keys)
     table.add("values", "context", lists.values_of)

@@ -116,7 +116,7 @@ def _filled(template: str, whole_text: str, found: Found) -> str:
 
 
 def matches(value: Value, pattern: Value, flags: Value = "") -> Value:
-    return compile_pattern(text(pattern), text(flags or "")).find(text(value)) is not None
+    return compile_pattern(text(pattern), text(flags or ""), capturing=False).occurs(text(value))
 
 
 def split(value: Value, separator: Value) -> Value:
