@@ -1,0 +1,195 @@
+"""Handlers: the Python functions that do the work of tasks, and what they receive and raise.
+
+A handler is registered by topic. It runs outside any transaction, under a lease on its token, sync in
+a thread or async on the event loop; a transactional one runs inside the transaction that moves its
+token. It returns the variables to merge, or raises: `BpmnError` for an outcome the process models,
+`RetryLater` to be asked again later, anything else is a failed attempt.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+from bpm_engine.bpmn.expressions import ExpressionError, parse_duration
+from bpm_engine.core.retry import RetryPolicy
+from bpm_engine.core.state import Variables
+from bpm_engine.errors import ConflictError, EngineError, InvalidInputError
+
+Duration = str | timedelta
+"""ISO 8601 ("PT2M"), short ("2m") or a timedelta, everywhere."""
+
+HandlerFunction = Callable[..., Any]
+
+_TOPIC = re.compile(r"[A-Za-z_][\w.:$-]{0,254}", re.ASCII)
+
+
+def span(value: Duration, what: str = "duration") -> timedelta:
+    """The length of a duration without calendar parts."""
+    if isinstance(value, timedelta):
+        length = value
+    else:
+        try:
+            parsed = parse_duration(value)
+        except ExpressionError as error:
+            raise InvalidInputError(f"{what}: {error}") from None
+        if parsed.months:
+            raise InvalidInputError(f"{what}: {value!r} has months or years, whose length is not fixed")
+        length = parsed.rest
+    if length < timedelta():
+        raise InvalidInputError(f"{what} must not be negative")
+    return length
+
+
+class BpmnError(Exception):
+    """Raised by a handler: an outcome that the process models with an error event."""
+
+    def __init__(self, code: str, message: str = "", variables: Variables | None = None) -> None:
+        super().__init__(message or code)
+        self.code = code
+        self.message = message
+        self.variables = variables or {}
+
+
+class RetryLater(Exception):  # noqa: N818 - a request, not an error
+    """Raised by a handler: not now. Does not count as a failed attempt."""
+
+    def __init__(self, delay: Duration) -> None:
+        self.delay = span(delay, "delay")
+        super().__init__(f"try again in {self.delay}")
+
+
+class LeaseLostError(EngineError):
+    """The lease on this work is gone: another worker may be doing it. Stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """How often and how soon a failed attempt is repeated."""
+
+    attempts: int = 3
+    kind: Literal["fixed", "linear", "exponential"] = "exponential"
+    base: Duration = "1s"
+    maximum: Duration = "5m"
+    jitter: float = 0.5
+
+    def policy(self) -> RetryPolicy:
+        if self.attempts < 1:
+            raise InvalidInputError("retry attempts must be at least 1: the first run counts")
+        if not 0 <= self.jitter <= 1:
+            raise InvalidInputError("retry jitter is a share between 0 and 1")
+        return RetryPolicy(
+            attempts=self.attempts,
+            kind=self.kind,
+            base=span(self.base, "retry base"),
+            maximum=span(self.maximum, "retry maximum"),
+            jitter=self.jitter,
+        )
+
+
+@dataclass(slots=True)
+class Work:
+    """What a handler receives: one activation of a task, with the variables it can see."""
+
+    topic: str
+    instance_id: str
+    business_key: str | None
+    definition_key: str
+    node_id: str
+    token_id: str
+    activation: int
+    attempt: int  # 1 for the first run
+    tenant_id: str
+    correlation_id: str | None
+    variables: Variables
+    properties: Mapping[str, str] = field(default_factory=dict)
+    cancelled: bool = False  # refreshed with each lease extension
+    _heartbeat: Callable[[], bool] = field(default=lambda: True, repr=False)
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same on every retry of this activation; another one for the next activation."""
+        return f"{self.token_id}:{self.activation}"
+
+    def heartbeat(self) -> None:
+        """Extend the lease now and refresh `cancelled`; raises LeaseLostError when the lease is gone."""
+        if not self._heartbeat():
+            self.cancelled = True
+            raise LeaseLostError()
+
+    def __getitem__(self, name: str) -> Any:
+        return self.variables[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.variables
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self.variables.get(name, default)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handler:
+    topic: str
+    function: HandlerFunction
+    retry: RetryPolicy | None = None  # None: the engine's default
+    lease: timedelta | None = None
+    timeout: timedelta | None = None
+    limit: int | None = None  # runs at the same time in this process
+    transactional: bool = False
+    is_async: bool = False
+
+
+class Handlers:
+    """The registry: topic -> handler. Registration is explicit; nothing is ever imported by name."""
+
+    def __init__(self) -> None:
+        self._by_topic: dict[str, Handler] = {}
+
+    def add(
+        self,
+        topic: str,
+        function: HandlerFunction,
+        *,
+        retry: Retry | None = None,
+        lease: Duration | None = None,
+        timeout: Duration | None = None,
+        limit: int | None = None,
+        transactional: bool = False,
+    ) -> Handler:
+        if not _TOPIC.fullmatch(topic):
+            raise InvalidInputError(f"{topic!r} is not a topic: letters, digits and . _ : - only")
+        if topic in self._by_topic:
+            raise ConflictError(f"there is a handler for {topic!r} already")
+        is_async = inspect.iscoroutinefunction(function)
+        if transactional and is_async:
+            raise InvalidInputError(f"the transactional handler for {topic!r} must be a plain function")
+        if limit is not None and limit < 1:
+            raise InvalidInputError("limit must be at least 1")
+        handler = Handler(
+            topic=topic,
+            function=function,
+            retry=retry.policy() if retry else None,
+            lease=None if lease is None else span(lease, "lease"),
+            timeout=None if timeout is None else span(timeout, "timeout"),
+            limit=limit,
+            transactional=transactional,
+            is_async=is_async,
+        )
+        self._by_topic[topic] = handler
+        return handler
+
+    def get(self, topic: str) -> Handler | None:
+        return self._by_topic.get(topic)
+
+    def __contains__(self, topic: object) -> bool:
+        return topic in self._by_topic
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._by_topic.values())
+
+    def __len__(self) -> int:
+        return len(self._by_topic)
