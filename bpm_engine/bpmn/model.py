@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal
 
-EMPTY: Mapping[str, str] = MappingProxyType({})
+from bpm_engine.bpmn.frozen import FrozenDict
+
+EMPTY: Mapping[str, str] = FrozenDict()
 
 TEMPLATE = "template"
 """Language of a text that is taken literally, unless it holds `${…}` / `#{…}` or begins with `=`."""
@@ -533,15 +534,17 @@ class Definitions:
     expression_language: str = ""
     processes: tuple[Process, ...] = ()
     collaborations: tuple[Collaboration, ...] = ()
-    messages: Mapping[str, Message] = field(default_factory=dict)
-    signals: Mapping[str, Signal] = field(default_factory=dict)
-    errors: Mapping[str, Error] = field(default_factory=dict)
-    escalations: Mapping[str, Escalation] = field(default_factory=dict)
-    items: Mapping[str, ItemDefinition] = field(default_factory=dict)
-    data_stores: Mapping[str, DataStore] = field(default_factory=dict)
-    global_tasks: Mapping[str, GlobalTask] = field(default_factory=dict)
-    correlation_properties: Mapping[str, CorrelationProperty] = field(default_factory=dict)
-    event_definitions: Mapping[str, EventDefinition] = field(default_factory=dict)  # of the whole file, by id
+    messages: Mapping[str, Message] = field(default_factory=FrozenDict)
+    signals: Mapping[str, Signal] = field(default_factory=FrozenDict)
+    errors: Mapping[str, Error] = field(default_factory=FrozenDict)
+    escalations: Mapping[str, Escalation] = field(default_factory=FrozenDict)
+    items: Mapping[str, ItemDefinition] = field(default_factory=FrozenDict)
+    data_stores: Mapping[str, DataStore] = field(default_factory=FrozenDict)
+    global_tasks: Mapping[str, GlobalTask] = field(default_factory=FrozenDict)
+    correlation_properties: Mapping[str, CorrelationProperty] = field(default_factory=FrozenDict)
+    event_definitions: Mapping[str, EventDefinition] = field(
+        default_factory=FrozenDict
+    )  # of the whole file, by id
     annotations: tuple[Annotation, ...] = ()
     associations: tuple[Association, ...] = ()  # of annotations, for drawing
     diagrams: tuple[Diagram, ...] = ()

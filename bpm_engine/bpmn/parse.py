@@ -14,6 +14,7 @@ from lxml import etree
 from bpm_engine.bpmn.dialects.reading import ExtensionReader
 from bpm_engine.bpmn.dialects.survey import survey
 from bpm_engine.bpmn.document import BPMN, Document
+from bpm_engine.bpmn.frozen import FrozenDict
 from bpm_engine.bpmn.model import (
     TEMPLATE,
     Association,
@@ -89,7 +90,7 @@ def _by_id(
     reading: Reading, read: Callable[[Reading, etree._Element], Parsed], *names: str
 ) -> Mapping[str, Parsed]:
     parsed = (read(reading, found) for found in children(reading.document.root, *names))
-    return {value.id: value for value in parsed}
+    return FrozenDict({value.id: value for value in parsed})
 
 
 # ------------------------------------------------------------------ processes
@@ -142,7 +143,7 @@ def _event_definitions(reading: Reading) -> Mapping[str, EventDefinition]:
     """Those at the root of the file, and all that were met inside events."""
     for found in children(reading.document.root, *DEFINITIONS):
         event_definition(reading, found)
-    return {definition.id: definition for definition in reading.event_definitions.values()}
+    return FrozenDict({found.id: found for found in reading.event_definitions.values()})
 
 
 def _drawn_associations(reading: Reading) -> tuple[Association, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 from lxml import etree
 
 from bpm_engine.bpmn.document import Document
+from bpm_engine.bpmn.frozen import FrozenDict
 from bpm_engine.bpmn.model import NO_SETTINGS, Settings, Text
 from bpm_engine.problems import Problem, Rule, error, warning
 
@@ -97,6 +98,8 @@ class Draft:
             _, topic, source = min(self.topics)
             self.values |= {"topic": topic, "handler_source": source}
             self.values.pop("expression", None)
+        if "properties" in self.values:
+            self.values["properties"] = FrozenDict(self.values["properties"])
         return Settings(**self.values) if self.values else NO_SETTINGS
 
     # -------------------------------------------------------------- problems

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lxml import etree
 
 from bpm_engine.bpmn.document import text_of
+from bpm_engine.bpmn.frozen import FrozenDict
 from bpm_engine.bpmn.model import (
     Collaboration,
     CorrelationKey,
@@ -64,7 +65,7 @@ def correlation_property(reading: Reading, element: etree._Element) -> Correlati
         if message is not None and path is not None:
             paths.setdefault(message, path)
     name = (element.get("name") or "").strip()
-    return CorrelationProperty(id=reading.identities.of(element), name=name, paths=paths)
+    return CorrelationProperty(id=reading.identities.of(element), name=name, paths=FrozenDict(paths))
 
 
 def correlation_subscription(reading: Reading, element: etree._Element) -> CorrelationSubscription:
@@ -73,4 +74,6 @@ def correlation_subscription(reading: Reading, element: etree._Element) -> Corre
         path = reading.text_in(binding, "dataPath")
         if path is not None:
             bindings[reading.name_of(binding.get("correlationPropertyRef"))] = path
-    return CorrelationSubscription(key=reading.name_of(element.get("correlationKeyRef")), bindings=bindings)
+    return CorrelationSubscription(
+        key=reading.name_of(element.get("correlationKeyRef")), bindings=FrozenDict(bindings)
+    )

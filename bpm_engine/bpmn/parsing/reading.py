@@ -6,6 +6,7 @@ checked before, and a file that failed them is parsed only to show it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypedDict
@@ -120,4 +121,5 @@ def number(element: etree._Element, name: str, default: int) -> int:
 
 
 def optional_number(element: etree._Element, name: str) -> int | None:
-    return parse_integer(element.get(name) or "")
+    """Negative numbers are kept: what they mean is for the checks to say."""
+    return parse_integer(element.get(name) or "", minimum=-sys.maxsize)
