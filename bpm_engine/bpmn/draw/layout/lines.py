@@ -45,9 +45,8 @@ def message_edge(flow: model.MessageFlow, boxes: Mapping[str, Box], obstacles: S
     """Straight if nothing is in the way, else around it; the name stands near the wider end, the pool."""
     source, target = boxes[flow.source], boxes[flow.target]
     ends = {flow.source, flow.target}
-    others = [
-        box for shape in obstacles if shape.element not in ends for box in (shape.box, shape.label) if box
-    ]
+    others = [shape for shape in obstacles if shape.element not in ends]
+    boxes_in_way = [box for shape in others for box in (shape.box, shape.label) if box]
     # A sub-process around an end is no obstacle: its border is crossed.
     walls = [box for box in boxes_in_way if not _surrounds(box, source) and not _surrounds(box, target)]
     points = min(_ways(source, target), key=lambda way: (_hits(way, walls), len(way)))
