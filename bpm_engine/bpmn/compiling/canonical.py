@@ -12,7 +12,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import cache
 
 from bpm_engine.bpmn.expressions import Expression, Script
 from bpm_engine.bpmn.graph import Graph
@@ -44,12 +43,17 @@ def canonical(value: object) -> object:
         case frozenset():
             return sorted(str(item) for item in value)
         case _:
-            kind = type(value)
-            return [kind.__name__, *(canonical(getattr(value, name)) for name in _names(kind))]
+            return [type(value).__name__, *(canonical(getattr(value, name)) for name in _content(value))]
 
 
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    if not is_dataclass(kind):
-        raise TypeError(f"{kind.__name__} has no canonical form")
-    return tuple(field.name for field in fields(kind) if field.name not in _DERIVED)
+_CONTENT: dict[type, tuple[str, ...]] = {}
+
+
+def _content(value: object) -> tuple[str, ...]:
+    """The fields that count, found once per class."""
+    kind = type(value)
+    if kind not in _CONTENT:
+        if not is_dataclass(value):
+            raise TypeError(f"{kind.__name__} has no canonical form")
+        _CONTENT[kind] = tuple(field.name for field in fields(value) if field.name not in _DERIVED)
+    return _CONTENT[kind]

@@ -71,6 +71,9 @@ class Events:
         throws: bool,
     ) -> graph.EventSpec | None:
         match definition:
+            case model.MessageDefinition(message=None) if throws:
+                self._report_unnamed(owner, "the event names no message and sends nothing")
+                return None
             case model.MessageDefinition():
                 return self.message(definition.message, owner, settings, payload=_payload_output(owner))
             case model.TimerDefinition():
@@ -119,12 +122,11 @@ class Events:
         if message and message.name.strip():
             return self.texts.template(model.Text(message.name.strip(), line=message.line), message)
         stand_in = reference or owner.id
-        self.findings.add(
-            MESSAGE_UNNAMED.at(
-                f"the message has no name; {stand_in!r} stands in", element_id=owner.id, line=owner.line
-            )
-        )
+        self._report_unnamed(owner, f"the message has no name; {stand_in!r} stands in")
         return self.texts.template(stand_in, owner)
+
+    def _report_unnamed(self, owner: model.Element, message: str) -> None:
+        self.findings.add(MESSAGE_UNNAMED.at(message, element_id=owner.id, line=owner.line))
 
     def _subscribed(self, message: model.Message, owner: model.Element) -> Iterator[tuple[str, Expression]]:
         """BPMN's own correlation (8.4.2): what the process binds to a property that the message carries."""

@@ -26,13 +26,6 @@ DEFAULT_CONDITION_IGNORED = warning(
     "A default flow is taken when no other can be; its own condition is not evaluated (8.4.13).",
     "Remove the condition from the default flow.",
 )
-CONDITION_EMPTY = warning(
-    "CONDITION_EMPTY",
-    "A condition that is there says something; a flow with an empty condition is always taken.",
-    "Write the condition, or remove the empty element.",
-)
-
-_UNCONDITIONAL = (Kind.PARALLEL, Kind.EVENT_CHOICE)
 
 
 def read_flows(draft: Draft, texts: Texts) -> None:
@@ -66,17 +59,15 @@ def _flow(flow: model.SequenceFlow, draft: Draft, texts: Texts) -> Flow:
 def _condition(
     flow: model.SequenceFlow, source: NodeDraft, default: bool, draft: Draft, texts: Texts
 ) -> Expression | None:
-    if flow.condition is None:
+    if flow.condition is None or not flow.condition.source.strip():
         return None
-    if not flow.condition.source.strip():
-        broken, message = CONDITION_EMPTY, "the condition is empty; the flow is always taken"
-    elif source.kind in _UNCONDITIONAL:
-        broken, message = CONDITION_IGNORED, f"the condition after {source.id!r} is not evaluated"
+    if source.kind in (Kind.PARALLEL, Kind.EVENT_CHOICE):
+        rule, message = CONDITION_IGNORED, f"the condition after {source.id!r} is not evaluated"
     elif default:
-        broken, message = DEFAULT_CONDITION_IGNORED, "the condition of a default flow is not evaluated"
+        rule, message = DEFAULT_CONDITION_IGNORED, "the condition of a default flow is not evaluated"
     else:
         return texts.expression(flow.condition, flow)
-    draft.findings.add(broken.at(message, element_id=flow.id, line=flow.line))
+    draft.findings.add(rule.at(message, element_id=flow.id, line=flow.line))
     return None
 
 

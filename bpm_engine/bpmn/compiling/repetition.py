@@ -28,7 +28,7 @@ REPETITION_WITHOUT_COUNT = error(
 )
 REPETITION_COUNT = error(
     "REPETITION_COUNT",
-    "A cardinality is a whole number of at least 0; a loop's maximum is one of at least 1 (10.3.8).",
+    "A cardinality and a loop's maximum are whole numbers of at least 0 (10.3.8).",
     "Correct the number.",
 )
 
@@ -75,8 +75,8 @@ class Repetition:
     # -------------------------------------------------------------- standard loop
 
     def _loop(self, activity: model.Activity, loop: model.StandardLoop) -> graph.Repeat:
-        if loop.maximum is not None and loop.maximum < 1:
-            self._refuse_count(activity, f"the loop's maximum {loop.maximum} is less than 1", loop.line)
+        if loop.maximum is not None and loop.maximum < 0:
+            self._refuse_count(activity, f"the loop's maximum {loop.maximum} is negative", loop.line)
         return graph.Repeat(
             inner=activity.id,
             mode="loop",

@@ -105,7 +105,7 @@ class Tasks:
     def _service(self, task: model.Task) -> Meaning:
         settings = task.settings
         if settings.topic or settings.expression is None:
-            return Kind.WORK, self.work(task, settings.topic or task.id)
+            return Kind.WORK, self.work(task, settings.topic or _own_name(task))
         return self._evaluated(task, settings.expression)
 
     def _send(self, task: model.Task) -> Meaning:
@@ -118,7 +118,7 @@ class Tasks:
             return self._evaluated(task, settings.expression)
         if sends is not None:
             return Kind.THROW, graph.Throw((sends,))
-        return Kind.WORK, self.work(task, task.id)
+        return Kind.WORK, self.work(task, _own_name(task))
 
     def _script(self, task: model.Task) -> Meaning:
         settings = task.settings
@@ -127,7 +127,7 @@ class Tasks:
         if settings.expression is not None:
             return self._evaluated(task, settings.expression)
         if task.script is None or not task.script.source.strip():
-            return Kind.WORK, self.work(task, task.id)
+            return Kind.WORK, self.work(task, _own_name(task))
         return self._scripted(task, task.script)
 
     def _scripted(self, task: model.Task, text: model.Text) -> Meaning:
@@ -135,7 +135,7 @@ class Tasks:
             return self._foreign(task, f"scripts in {text.language!r} do not run here")
         script = self.texts.script(text, task)
         if script is None:
-            return Kind.WORK, self.work(task, task.id)
+            return Kind.WORK, self.work(task, _own_name(task))
         return Kind.SCRIPT, graph.ScriptSpec(script, task.settings.result_variable)
 
     def _evaluated(self, task: model.Task, text: model.Text) -> Meaning:
@@ -145,9 +145,9 @@ class Tasks:
         return Kind.SCRIPT, graph.ScriptSpec(script, task.settings.result_variable)
 
     def _foreign(self, task: model.Task, reason: str) -> Meaning:
-        message = f"{reason}; a handler of the topic {task.id!r} must do the work"
+        message = f"{reason}; a handler of the topic {_own_name(task)!r} must do the work"
         self.findings.add(SCRIPT_FORMAT.at(message, element_id=task.id, line=task.line))
-        return Kind.WORK, self.work(task, task.id)
+        return Kind.WORK, self.work(task, _own_name(task))
 
     # -------------------------------------------------------------- people
 
@@ -210,3 +210,8 @@ class Tasks:
                 message = f"version: {asked!r} is not latest, deployment or a number"
                 self.texts.refuse_setting(message, activity)
                 return "latest"
+
+
+def _own_name(task: model.Task) -> str:
+    """The topic of a task that names none: its id in the file."""
+    return task.id.partition("#")[0]

@@ -42,11 +42,6 @@ EXPRESSION_LANGUAGE = warning(
     "Expressions are plain, `${…}` or `= …` (FEEL); other languages do not run here.",
     "Write the expression in one of the three notations and declare no other language.",
 )
-EXPRESSION_EMPTY = error(
-    "EXPRESSION_EMPTY",
-    "An expression that is there says something.",
-    "Write the expression, or remove the element.",
-)
 TIMER_FORMAT = error(
     "TIMER_FORMAT",
     "A time is an ISO 8601 date, duration or repetition, a cron text, or an expression in `${…}` or `= …`.",
@@ -246,7 +241,7 @@ class Texts:
 
     def _report_empty(self, text: Text, element: Element) -> None:
         self._findings.add(
-            EXPRESSION_EMPTY.at(
+            EXPRESSION_SYNTAX.at(
                 "the expression is empty", element_id=element.id, line=text.line or element.line
             )
         )

@@ -97,7 +97,7 @@ def net_of(graph: Graph, scope: Scope) -> Net:
     nodes = [graph.nodes[i] for i in scope.nodes if _takes_part(graph.nodes[i])]
     for flow in chain.from_iterable(node.outgoing for node in nodes):
         net.places[flow.id] = Place(flow.id)
-        net.source[flow.id], net.target[flow.id] = flow.source, flow.target
+        net.source[flow.id], net.target[flow.id] = _filler(graph.nodes[flow.source]), flow.target
     for node in nodes:
         if node.kind is not Kind.BOUNDARY:
             net.gates[node.id] = _gate(graph, net, node)
@@ -108,6 +108,11 @@ def net_of(graph: Graph, scope: Scope) -> Net:
         net.undecidable = "an ad-hoc sub-process with a join"
     net.caution = _repeating_boundary(graph, net, nodes)
     return net
+
+
+def _filler(node: Node) -> str:
+    """The gate that fills a node's flows: leaving by a boundary event is an outcome of its host."""
+    return node.spec.host if isinstance(node.spec, Boundary) else node.id
 
 
 def _repeating_boundary(graph: Graph, net: Net, nodes: list[Node]) -> str:
@@ -213,7 +218,11 @@ def _clears(node: Node) -> bool:
 
 
 def _can_complete(graph: Graph, scope: Scope) -> bool:
-    """False when every end of the scope is an error or cancel end: then it is only left by a boundary."""
+    """False when every end of the scope is an error or cancel end: then it is only left by a boundary.
+
+    An event sub-process may catch the error inside, and then the scope ends with it."""
+    if scope.handlers:
+        return True
     ends = [n for n in (graph.nodes[i] for i in scope.nodes) if n.kind is Kind.END]
     abnormal = [n for n in ends if isinstance(n.spec, Throw) and _leaves_abnormally(n.spec)]
     return not ends or len(abnormal) < len(ends)

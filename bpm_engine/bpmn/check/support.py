@@ -1,0 +1,92 @@
+"""What the executor can run today. Everything else of the language is read, drawn and checked, and
+refused at deploy with `UNSUPPORTED_ELEMENT`: nothing is ever accepted and treated as something else.
+
+`NOT_RUN` is the whole list. Teaching the executor an element ends with deleting its line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from bpm_engine.bpmn.graph import (
+    Boundary,
+    CancelEvent,
+    Catch,
+    ConditionEvent,
+    EscalationEvent,
+    EventChoice,
+    EventSpec,
+    Graph,
+    Kind,
+    Node,
+    Repeat,
+    Scope,
+    Start,
+    Throw,
+)
+from bpm_engine.problems import Problem, error
+
+UNSUPPORTED_ELEMENT = error(
+    "UNSUPPORTED_ELEMENT",
+    "Only elements that the executor runs are deployed.",
+    "Model it with supported elements; docs/reference/elements.md lists them.",
+)
+
+
+def events_of(node: Node) -> tuple[EventSpec, ...]:
+    match node.spec:
+        case Start() | Catch() | Throw() | Boundary():
+            return node.spec.events
+        case _:
+            return ()
+
+
+def _has(*kinds: type) -> Callable[[Node], bool]:
+    return lambda node: any(isinstance(event, kinds) for event in events_of(node))
+
+
+def _instantiates(node: Node) -> bool:
+    return isinstance(node.spec, Catch | EventChoice) and node.spec.instantiate
+
+
+def _is_scope(kind: str) -> Callable[[Node], bool]:
+    return lambda node: isinstance(node.spec, Scope) and node.spec.kind == kind
+
+
+NOT_RUN: tuple[tuple[str, Callable[[Node], bool]], ...] = (
+    ("escalation events", _has(EscalationEvent)),
+    ("cancel events", _has(CancelEvent)),
+    ("conditional events", _has(ConditionEvent)),
+    ("events with several definitions", lambda node: len(events_of(node)) > 1),
+    ("transactions", _is_scope("transaction")),
+    ("ad-hoc sub-processes", _is_scope("adhoc")),
+    ("complex gateways", lambda node: node.kind is Kind.COMPLEX),
+    ("instantiating receive tasks and event-based gateways", _instantiates),
+    ("standard loops", lambda node: isinstance(node.spec, Repeat) and node.spec.mode == "loop"),
+    (
+        "multi-instance behaviors other than All",
+        lambda node: isinstance(node.spec, Repeat) and node.spec.behavior != "All",
+    ),
+    (
+        "token quantities other than 1",
+        lambda node: node.start_quantity != 1 or node.completion_quantity != 1,
+    ),
+)
+
+
+def check_support(graph: Graph) -> list[Problem]:
+    return [*_unsupported_nodes(graph), *_data_stores(graph)]
+
+
+def _unsupported_nodes(graph: Graph) -> Iterator[Problem]:
+    for node in graph.nodes.values():
+        for name, found in NOT_RUN:
+            if found(node):
+                yield UNSUPPORTED_ELEMENT.at(
+                    f"{name} are not run yet", element_id=node.element, line=node.line
+                )
+
+
+def _data_stores(graph: Graph) -> Iterator[Problem]:
+    for store in graph.data_stores:
+        yield UNSUPPORTED_ELEMENT.at("data stores are not run yet", element_id=store, line=graph.line)
