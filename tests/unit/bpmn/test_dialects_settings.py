@@ -106,7 +106,7 @@ def test_a_topic_beats_an_expression() -> None:
 def test_a_throwing_message_event_may_have_a_handler() -> None:
     settings, codes = settings_of(
         '<endEvent id="e"><messageEventDefinition camunda:type="external" camunda:topic="publish"/>'
-        '</endEvent>'
+        "</endEvent>"
     )
     assert (settings.topic, codes) == ("publish", [])
 
@@ -196,8 +196,8 @@ def juel(source: str) -> Text:
     ],
 )
 def test_camunda_input_parameters(inner: str, expected: Text) -> None:
-    parameter = f'<camunda:inputOutput>'
-                f'<camunda:inputParameter name="x">{inner}</camunda:inputParameter></camunda:inputOutput>'
+    written = f'<camunda:inputParameter name="x">{inner}</camunda:inputParameter>'
+    parameter = f"<camunda:inputOutput>{written}</camunda:inputOutput>"
     settings, codes = settings_of(service("", parameter))
     assert settings.inputs == (VariableMapping("x", expected),)
     assert codes == []
@@ -272,7 +272,7 @@ def test_the_called_version(attributes: str, version: str | None, tag: str | Non
 def test_multi_instance_over_a_collection(attributes: str, inner: str) -> None:
     definitions, problems = read(
         f'<task id="a"><multiInstanceLoopCharacteristics {attributes}>'
-        f'<extensionElements>{inner}</extensionElements>'
+        f"<extensionElements>{inner}</extensionElements>"
         "</multiInstanceLoopCharacteristics></task>"
     )
     task = definitions.processes[0].content.nodes[0]

@@ -133,8 +133,8 @@ def test_activity_attributes_and_their_defaults() -> None:
 
 
 def test_messages_and_operations_are_found_by_qualified_name() -> None:
-    roots = '<message id="m"/><interface name="i"><operation id="o">'
-            '<inMessageRef>t:m</inMessageRef></operation></interface>'
+    operation = '<operation id="o"><inMessageRef>t:m</inMessageRef></operation>'
+    roots = f'<message id="m"/><interface name="i">{operation}</interface>'
     by_message = node('<receiveTask id="a" messageRef="t:m" instantiate="true"/>', roots)
     by_operation = node('<sendTask id="a" operationRef="t:o"/>', roots)
     dangling = node('<receiveTask id="a" messageRef="nowhere"/>', roots)
@@ -175,7 +175,7 @@ def test_the_called_element_is_an_id_a_key_or_an_expression(written: str, called
 def test_global_tasks_are_read_like_tasks() -> None:
     tasks = definitions(
         '<globalTask id="g"/><globalScriptTask id="s" scriptLanguage="bpm"><script>x = 1</script>'
-        '</globalScriptTask>'
+        "</globalScriptTask>"
         '<globalUserTask id="u"/><globalManualTask id="m"/><globalBusinessRuleTask id="b"/>'
     ).global_tasks
     assert set(tasks) == {"g", "s", "u", "m", "b"}
@@ -364,7 +364,7 @@ def test_a_collaboration_with_correlation() -> None:
         '<collaboration id="c"><participant id="x" name="Us" processRef="t:p"/><participant id="y"/>'
         '<messageFlow id="f" sourceRef="x" targetRef="y" messageRef="m"/>'
         '<correlationKey id="k" name="Order"><correlationPropertyRef>t:o</correlationPropertyRef>'
-        '</correlationKey>'
+        "</correlationKey>"
         '</collaboration><message id="m"/><correlationProperty id="o" name="order id">'
         '<correlationPropertyRetrievalExpression messageRef="m"><messagePath>order.id</messagePath>'
         "</correlationPropertyRetrievalExpression></correlationProperty>"
