@@ -111,18 +111,29 @@ def _check_scope(facts: Facts, scope: Element) -> None:
     if name_of(scope) == "adHocSubProcess":
         return  # its activities run in any order, connected or not (10.3.5)
     starts, ends = children(scope, "startEvent"), children(scope, "endEvent")
-    nodes = [node for node in children(scope, *GROUPS["FlowNode"]) if not _stands_apart(facts, node)]
-    for node in nodes:
+    for node in children(scope, *GROUPS["FlowNode"]):
+        if _stands_apart(node):
+            continue
         _check_reached(facts, node, bool(starts))
         _check_left(facts, node, bool(ends))
-    if ends and not starts and not any(is_true(node, "instantiate") for node in nodes):
-        message = f"{named(scope)} has an end event and no start event"
-        facts.report(NO_START_EVENT, ends[0], message, Scrutiny.EXECUTABLE)
+    if ends and not starts:
+        _check_start(facts, scope, ends[0])
     if starts and not ends:
         facts.report(NO_END_EVENT, starts[0], f"{named(scope)} has a start event and no end event")
 
 
-def _stands_apart(facts: Facts, node: Element) -> bool:
+def _check_start(facts: Facts, scope: Element, end: Element) -> None:
+    if any(is_true(node, "instantiate") for node in children(scope, "receiveTask", "eventBasedGateway")):
+        return
+    message = f"{named(scope)} has an end event and no start event"
+    if name_of(scope) == "process":
+        # It starts at its nodes without incoming flow: the author's wish is clear enough.
+        facts.warn(NO_START_EVENT, end, message)
+    else:
+        facts.report(NO_START_EVENT, end, message, Scrutiny.EXECUTABLE)
+
+
+def _stands_apart(node: Element) -> bool:
     """Handlers, boundary events and links are entered another way than by a flow."""
     return (
         name_of(node) == "boundaryEvent"

@@ -40,6 +40,11 @@ FLOW_NOT_LISTED = warning(
     "`incoming` and `outgoing` agree with the sequence flows; the flows' own ends count.",
     "Save the file with a modeller that keeps both in step.",
 )
+FLOW_LISTING_CONTRADICTS = error(
+    "FLOW_LISTING_CONTRADICTS",
+    "A node that lists a flow which does not exist, and not the flow it has, contradicts the flows (8.4.13).",
+    "Correct the node's `incoming` and `outgoing`, or remove them.",
+)
 GATEWAY_DIRECTION = error(
     "GATEWAY_DIRECTION",
     "The flows of a gateway agree with its gatewayDirection (8.4.9).",
@@ -100,8 +105,15 @@ def _check_listing(facts: Facts, flow: Element) -> None:
         if end is None or not identifier:
             continue
         listed = [(entry.text or "").strip().rpartition(":")[2] for entry in children(end, listing)]
-        if listed and identifier not in listed:
-            facts.report(FLOW_NOT_LISTED, flow, f"{named(end)} does not list {identifier!r} as {listing}")
+        if not listed or identifier in listed:
+            continue
+        message = f"{named(end)} does not list {identifier!r} as {listing}"
+        stale = next((entry for entry in listed if facts.resolve(entry) is None), None)
+        if stale is None:
+            facts.report(FLOW_NOT_LISTED, flow, message)
+        else:
+            message = f"{message}, but {stale!r}, which does not exist"
+            facts.report(FLOW_LISTING_CONTRADICTS, end, message, Scrutiny.EXECUTABLE)
 
 
 def _check_condition(facts: Facts, flow: Element) -> None:
