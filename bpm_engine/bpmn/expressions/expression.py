@@ -250,7 +250,7 @@ def _template_code(source: str) -> Code:
     for start, end in _embedded(source):
         parts.append(constant(source[place:start].replace("\\$", "$").replace("\\#", "#")))
         codes.append(_code(" " * start + source[start:end], Notation.JUEL))
-        parts.append(codes[-1].run)
+        parts.append(_embedded_text(codes[-1]))
         place = end
     parts.append(constant(source[place:].replace("\\$", "$").replace("\\#", "#")))
     reads = frozenset[str]().union(*(code.reads for code in codes))
@@ -277,16 +277,29 @@ def _embedded(source: str) -> list[tuple[int, int]]:
 
 def _joined(parts: list[Run]) -> Run:
     def join(variables: Lookup, context: Context) -> Value:
-        return limits.checked_text("".join([_part_text(part(variables, context)) for part in parts]))
+        return limits.checked_text("".join([as_text(part(variables, context)) for part in parts]))
 
     return join
 
 
-def _part_text(value: Value) -> str:
-    """Null inside a text would make keys like `order-null`: refused."""
-    if value is None:
-        raise mismatch("null cannot stand inside a text")
-    return as_text(value)
+def _embedded_text(code: Code) -> Run:
+    """The text of one `${…}`. Null would make keys like `order-null`, so it is refused."""
+
+    def read(variables: Lookup, context: Context) -> Value:
+        try:
+            value = code.run(variables, context)
+        except ExpressionError as error:
+            if error.position is not None:
+                error.position += code.offset
+            raise
+        if value is None:
+            raise mismatch("null cannot stand inside a text").at(code.offset)
+        try:
+            return as_text(value)
+        except ExpressionError as error:
+            raise error.at(code.offset) from None
+
+    return read
 
 
 def _context(now: datetime | None, strict: bool) -> Context:

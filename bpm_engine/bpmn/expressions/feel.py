@@ -19,6 +19,7 @@ from bpm_engine.bpmn.expressions.syntax import Node
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _KEYS_WITH_SPACES = frozenset({"time offset", "start included", "end included"})
 _LONGEST_NAME = 5
+_AFTER_RANGE = frozenset({")", ",", "}", "]", "and", "or", "then", "else", "return", "satisfies"})
 
 
 class FeelParser(Parser):
@@ -134,7 +135,7 @@ class FeelParser(Parser):
         while self.token.kind is Kind.NAME and len(words) < _LONGEST_NAME:
             words.append(self.advance().text)
             known = " ".join(words)
-            longer = f"{known} {self.token.text}"
+            longer = f"{known} {self.token.text or '.'}"
             if known in TYPE_NAMES and not any(name.startswith(longer) for name in TYPE_NAMES):
                 return known
         raise self.unexpected("the name of a type is missing")
@@ -258,6 +259,13 @@ class FeelParser(Parser):
                 self.place += count + 1
                 return function
         return None
+
+    def at_postfix(self) -> bool:
+        """`]1..5[` ends with a bracket too: one that nothing follows which could be an index."""
+        if self.at("["):
+            following = self.ahead()
+            return following.kind is not Kind.END and following.text not in _AFTER_RANGE
+        return self.at(".")
 
     def key_of(self, node: Node) -> Node:
         both = f"{self.ahead(1).text} {self.ahead(2).text}"

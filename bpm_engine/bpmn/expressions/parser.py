@@ -107,7 +107,7 @@ class Parser:
 
     def postfix(self, node: Node) -> Node:
         depth = self.depth
-        while self.at(".", "["):
+        while self.at_postfix():
             self.depth += 1
             if self.depth > limits.DEPTH:
                 raise limits.exceeded(f"the path is deeper than {limits.DEPTH}", self.token.position)
@@ -116,6 +116,9 @@ class Parser:
             raise syntax_error("only functions of the library can be called", self.token.position)
         self.depth = depth
         return node
+
+    def at_postfix(self) -> bool:
+        return self.at(".", "[")
 
     def key_of(self, node: Node) -> Node:
         self.expect(".")

@@ -18,6 +18,8 @@ from bpm_engine.bpmn.expressions.errors import ExpressionError
 
 PATTERN_CHARACTERS = 500
 PROGRAM_SIZE = 1_000
+REMEMBERED = 500
+"""Transitions kept per pattern."""
 WORK = 50_000
 """Program size times text length; about 50 ms."""
 
@@ -83,24 +85,47 @@ class Pattern:
         self.program = program
         self.slots = 2 * (groups + 1)
         self.ignores_case = ignores_case
+        self.assertions = sorted({instruction.assertion for instruction in program} - {""})
+        self.reachable: dict[tuple[int, tuple[bool, ...]], frozenset[int]] = {}
+        self.following: dict[tuple[frozenset[int], str, tuple[bool, ...]], frozenset[int]] = {}
 
     def occurs(self, text: str) -> bool:
         """Whether it matches anywhere: the first match found is enough, wherever it is."""
         text = self._admitted(text, 0)
-        threads: dict[int, Captures] = {}
-        for position in range(len(text) + 1):
-            self._follow(threads, 0, (), text, position)
-            if len(self.program) - 1 in threads:
+        match, threads = len(self.program) - 1, self._reachable(0, text, 0)
+        for position, character in enumerate(text):
+            if match in threads:
                 return True
-            if position == len(text):
-                break
-            following: dict[int, Captures] = {}
-            for place in threads:
-                accepts = self.program[place].accepts
-                if accepts is not None and accepts(text[position]):
-                    self._follow(following, place + 1, (), text, position + 1)
-            threads = following
-        return False
+            situation = self._situation(text, position + 1)
+            known = self.following.get((threads, character, situation))
+            if known is None:
+                known = self._advanced(threads, text, position)
+                if len(self.following) < REMEMBERED:
+                    self.following[threads, character, situation] = known
+            threads = known
+        return match in threads
+
+    def _advanced(self, threads: frozenset[int], text: str, position: int) -> frozenset[int]:
+        """Where the threads are after taking the character at a position, and the start, anew."""
+        found = set(self._reachable(0, text, position + 1))
+        for place in threads:
+            accepts = self.program[place].accepts
+            if accepts is not None and accepts(text[position]):
+                found |= self._reachable(place + 1, text, position + 1)
+        return frozenset(found)
+
+    def _situation(self, text: str, at: int) -> tuple[bool, ...]:
+        return tuple([_holds(assertion, text, at) for assertion in self.assertions])
+
+    def _reachable(self, place: int, text: str, at: int) -> frozenset[int]:
+        """What `_follow` reaches; it depends on the place and on which assertions hold, so it is kept."""
+        situation = self._situation(text, at)
+        found = self.reachable.get((place, situation))
+        if found is None:
+            threads: dict[int, Captures] = {}
+            self._follow(threads, place, (), text, at)
+            found = self.reachable[place, situation] = frozenset(threads)
+        return found
 
     def _admitted(self, text: str, start: int) -> str:
         if len(self.program) * (len(text) - start + 1) > WORK:
@@ -114,7 +139,7 @@ class Pattern:
         for position in range(start, len(text) + 1):
             if best is None:
                 self._follow(threads, 0, (None,) * self.slots, text, position)
-            if not threads:
+            elif not threads:
                 break
             following: dict[int, Captures] = {}
             for place, captures in threads.items():

@@ -51,7 +51,7 @@ class Function:
 
     def _charge(self, values: list[Value], context: Context) -> None:
         if self.cost is Cost.PATTERN and isinstance(values[0], str) and isinstance(values[1], str):
-            context.charge_bulk(2 * len(values[0]) * len(values[1]))
+            context.charge_bulk(3 * len(values[0]) * len(values[1]))
         for value in values:
             if type(value) in SIZED:
                 if self.cost is Cost.DEEP:
