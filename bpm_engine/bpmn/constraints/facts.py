@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from functools import lru_cache
 
 from lxml import etree
 
@@ -36,8 +37,12 @@ class Scrutiny(Enum):
 
 def name_of(element: Element) -> str:
     """The local name of a BPMN element; "" for foreign ones."""
-    tag = element.tag
-    return tag[len(_PREFIX) :] if isinstance(tag, str) and tag.startswith(_PREFIX) else ""
+    return _local_name(element.tag)
+
+
+@lru_cache(maxsize=4096)
+def _local_name(tag: str) -> str:
+    return tag[len(_PREFIX) :] if tag.startswith(_PREFIX) else ""
 
 
 def is_true(element: Element, attribute: str, default: bool = False) -> bool:

@@ -65,9 +65,9 @@ GATEWAY_POINTLESS = warning(
 def check_flows(facts: Facts) -> None:
     for flow in facts.by_name["sequenceFlow"]:
         _check_ends(facts, flow)
-        _check_listing(facts, flow)
         if child(flow, "conditionExpression") is not None:
             _check_condition(facts, flow)
+    _check_listings(facts)
     for node in facts.each("Activity", "Gateway"):
         if node.get("default"):
             _check_default(facts, node)
@@ -99,21 +99,27 @@ def _place(node: Element) -> str:
     return f"{named(node)} in {named(parent)}" if parent is not None else named(node)
 
 
-def _check_listing(facts: Facts, flow: Element) -> None:
-    identifier = flow.get("id")
-    for end, listing in zip(facts.ends(flow), ("outgoing", "incoming"), strict=True):
-        if end is None or not identifier:
+def _check_listings(facts: Facts) -> None:
+    for node in facts.each("FlowNode"):
+        _check_listing(facts, node, "outgoing", facts.outgoing.get(node, []))
+        _check_listing(facts, node, "incoming", facts.incoming.get(node, []))
+
+
+def _check_listing(facts: Facts, node: Element, listing: str, flows: list[Element]) -> None:
+    listed = {(entry.text or "").strip().rpartition(":")[2] for entry in children(node, listing)}
+    if not listed:
+        return
+    stale = next((entry for entry in sorted(listed) if facts.resolve(entry) is None), None)
+    for flow in flows:
+        identifier = flow.get("id")
+        if not identifier or identifier in listed:
             continue
-        listed = [(entry.text or "").strip().rpartition(":")[2] for entry in children(end, listing)]
-        if not listed or identifier in listed:
-            continue
-        message = f"{named(end)} does not list {identifier!r} as {listing}"
-        stale = next((entry for entry in listed if facts.resolve(entry) is None), None)
+        message = f"{named(node)} does not list {identifier!r} as {listing}"
         if stale is None:
             facts.report(FLOW_NOT_LISTED, flow, message)
         else:
             message = f"{message}, but {stale!r}, which does not exist"
-            facts.report(FLOW_LISTING_CONTRADICTS, end, message, Scrutiny.EXECUTABLE)
+            facts.report(FLOW_LISTING_CONTRADICTS, node, message, Scrutiny.EXECUTABLE)
 
 
 def _check_condition(facts: Facts, flow: Element) -> None:

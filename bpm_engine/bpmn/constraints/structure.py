@@ -7,7 +7,7 @@ tools differ there, and the meaning does not.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from typing import cast
 
 from bpm_engine.bpmn.constraints.facts import Element, Facts, is_true, name_of, named
 from bpm_engine.bpmn.constraints.references import check_reference
@@ -80,7 +80,7 @@ def check_structure(facts: Facts) -> None:
 
 def _check_children(facts: Facts, element: Element, kind: ElementType) -> list[tuple[Element, ElementType]]:
     descend: list[tuple[Element, ElementType]] = []
-    counts: Counter[str] = Counter()
+    counts: dict[str, int] = {}
     for below in element.iterchildren():
         name = name_of(below)
         if not name:
@@ -90,7 +90,7 @@ def _check_children(facts: Facts, element: Element, kind: ElementType) -> list[t
         if allowed is None:
             _report_misplaced(facts, below, name, kind)
             continue
-        counts[name] += 1
+        counts[name] = counts.get(name, 0) + 1
         if allowed.reference is not None:
             check_reference(facts, below, name, text_of(below), allowed.reference)
         else:
@@ -115,15 +115,18 @@ def _report_misplaced(facts: Facts, element: Element, name: str, parent: Element
         facts.report(UNKNOWN_ELEMENT, element, f"<{name}> may not stand inside {parent.name}")
 
 
-def _check_counts(facts: Facts, element: Element, kind: ElementType, counts: Counter[str]) -> None:
-    loops = sum(counts[name] for name in GROUPS["Loop"])
+def _check_counts(facts: Facts, element: Element, kind: ElementType, counts: dict[str, int]) -> None:
+    for name in kind.needed_children:
+        if name not in counts:
+            facts.report(MISSING_CHILD, element, f"{named(element)} has no <{name}>")
+    loops = 0
+    for name, count in counts.items():
+        most = kind.children[name].at_most
+        if most is not None and count > most:
+            _report_surplus(facts, element, name, count, kind.children[name])
+        loops += count if name in GROUPS["Loop"] else 0
     if loops > 1:
         facts.report(MULTIPLE_LOOP_MARKERS, element, f"{named(element)} has {loops} loop markers")
-    for name, allowed in kind.children.items():
-        if counts[name] < allowed.at_least:
-            facts.report(MISSING_CHILD, element, f"{named(element)} has no <{name}>")
-        elif allowed.at_most is not None and counts[name] > allowed.at_most:
-            _report_surplus(facts, element, name, counts[name], allowed)
 
 
 def _report_surplus(facts: Facts, element: Element, name: str, count: int, allowed: Child) -> None:
@@ -138,20 +141,25 @@ def _report_surplus(facts: Facts, element: Element, name: str, count: int, allow
 
 
 def _check_attributes(facts: Facts, element: Element, kind: ElementType) -> None:
-    for key, value in element.attrib.items():
-        attribute = kind.attributes.get(str(key))
-        if attribute is not None:
-            _check_value(facts, element, str(key), str(value).strip(), attribute)
-        elif not str(key).startswith("{"):
-            facts.report(UNKNOWN_ATTRIBUTE, element, f"{named(element)} has the unknown attribute {key!r}")
-        elif str(key).startswith(_PREFIX):
-            message = f"{named(element)}: attributes of BPMN have no namespace prefix, {key!r} is ignored"
-            facts.report(UNKNOWN_ATTRIBUTE, element, message)
-    for name, attribute in kind.attributes.items():
-        if attribute.presence != "optional" and not (element.get(name) or "").strip():
-            _report_missing(facts, element, name, attribute)
+    for key, value in cast("list[tuple[str, str]]", element.items()):
+        attribute = kind.attributes.get(key)
+        if attribute is None:
+            _check_unknown(facts, element, key)
+        elif attribute.simple != "text":
+            _check_value(facts, element, key, value.strip(), attribute)
+    for name in kind.needed_attributes:
+        if not (element.get(name) or "").strip():
+            _report_missing(facts, element, name, kind.attributes[name])
     if kind.name in GROUPS["FlowNode"] and not element.get("id"):
         _check_node_id(facts, element, kind)
+
+
+def _check_unknown(facts: Facts, element: Element, key: str) -> None:
+    if not key.startswith("{"):
+        facts.report(UNKNOWN_ATTRIBUTE, element, f"{named(element)} has the unknown attribute {key!r}")
+    elif key.startswith(_PREFIX):
+        message = f"{named(element)}: attributes of BPMN have no namespace prefix, {key!r} is ignored"
+        facts.report(UNKNOWN_ATTRIBUTE, element, message)
 
 
 def _check_node_id(facts: Facts, element: Element, kind: ElementType) -> None:

@@ -45,6 +45,8 @@ class ElementType:
     attributes: Mapping[str, Attribute]
     children: Mapping[str, Child]
     open: bool = False  # any content is allowed inside
+    needed_attributes: tuple[str, ...] = ()  # not optional
+    needed_children: tuple[str, ...] = ()  # at least one
 
 
 GROUPS: Mapping[str, frozenset[str]] = {name: frozenset(text.split()) for name, text in GROUP_MEMBERS.items()}
@@ -102,7 +104,14 @@ def _children(word: str) -> list[tuple[str, Child]]:
 def _compile(name: str, parts: tuple[Part, ...]) -> ElementType:
     attributes = dict(_attribute(word) for part in parts for word in part[0].split())
     children = dict(pair for part in parts for word in part[1].split() for pair in _children(word))
-    return ElementType(name, attributes, children, name in _OPEN)
+    return ElementType(
+        name,
+        attributes,
+        children,
+        name in _OPEN,
+        tuple(key for key, attribute in attributes.items() if attribute.presence != "optional"),
+        tuple(key for key, child in children.items() if child.at_least),
+    )
 
 
 ELEMENTS: Mapping[str, ElementType] = {name: _compile(name, parts) for name, parts in TABLE.items()}
