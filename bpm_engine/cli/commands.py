@@ -1,0 +1,72 @@
+"""What all commands share: loading them late, answering errors, and the version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+GOOD, REFUSED, USAGE = 0, 1, 2
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and help, and imports one only to run it."""
+
+    def __init__(self, *args: Any, commands_at: Mapping[str, tuple[str, str]], **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.commands_at = commands_at
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self.commands_at)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.commands_at:
+            return None
+        module, _, name = self.commands_at[cmd_name][0].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.commands_at[name][1]) for name in self.list_commands(ctx)])
+
+
+def version_text() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("bpm-engine")
+    except PackageNotFoundError:  # run from a source tree
+        return "unknown"
+
+
+def run(group: click.Group, arguments: Sequence[str]) -> int:
+    """Run one command and answer its exit code. Nothing escapes as a traceback, unless asked for."""
+    try:
+        answer = group.main(list(arguments), prog_name="bpm", standalone_mode=False)
+    except click.ClickException as refused:
+        refused.show()
+        return refused.exit_code
+    except click.Abort:
+        click.echo("Stopped.", err=True)
+        return REFUSED
+    except Exception as error:  # noqa: BLE001 - the last place where a traceback can become a sentence
+        return _answer(error, debug="--debug" in arguments)
+    return answer if isinstance(answer, int) else GOOD
+
+
+def _answer(error: Exception, *, debug: bool) -> int:
+    from bpm_engine.bpmn.draw.text import visible
+    from bpm_engine.errors import EngineError
+
+    if debug:
+        raise error
+    text = str(error) or type(error).__name__
+    if not isinstance(error, EngineError | OSError):
+        text = f"unexpected {type(error).__name__}: {text} (run `bpm --debug …` for the traceback)"
+    for line in text.splitlines():
+        click.secho(visible(line), fg="red", err=True)
+    return REFUSED

@@ -1,0 +1,106 @@
+"""`bpm show FILE`: a process as text or JSON, and as a picture."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from bpm_engine.bpmn import Loaded, load
+from bpm_engine.bpmn.draw import draw_svg, lay_out
+from bpm_engine.bpmn.draw.outline import Line, Outline, outline_lines, outlines
+from bpm_engine.bpmn.draw.text import visible
+from bpm_engine.bpmn.model import Definitions
+from bpm_engine.cli.commands import REFUSED
+from bpm_engine.cli.files import read_bytes
+from bpm_engine.errors import DefinitionError
+
+WIDEST = 100
+_COLOURS = {"title": "cyan", "id": "green", "kind": "blue", "way": "yellow"}
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw the diagram into this file."
+)
+@click.option("--layout", is_flag=True, help="Draw with our own layout, even if the file has a diagram.")
+@click.option(
+    "--bpmn",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the file with a diagram, so that editors can open it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--no-color", is_flag=True, help="Plain text, also on a terminal.")
+@click.pass_context
+def show(
+    ctx: click.Context,
+    file: Path,
+    svg: Path | None,
+    layout: bool,
+    bpmn: Path | None,
+    as_json: bool,
+    no_color: bool,
+) -> None:
+    """Show a process as text, or draw it.
+
+    Lists scopes, nodes, flows with their conditions, the handlers it needs, its messages, signals and
+    timers, and the variables its expressions read. A file with errors is shown as far as it goes.
+    """
+    if no_color:
+        ctx.color = False
+    data = read_bytes(file)
+    loaded = load(data, source=str(file))
+    definitions = loaded.definitions
+    if definitions is None:
+        raise DefinitionError(loaded.problems, str(file))
+    if svg:
+        drawn = draw_svg(definitions, lay_out(definitions) if layout else None)
+        svg.write_text(drawn, encoding="utf-8")
+        click.echo(f"drawn into {click.format_filename(svg)}", err=True)
+    if bpmn:
+        bpmn.write_bytes(_with_diagram(data, definitions))
+        click.echo(f"written to {click.format_filename(bpmn)}", err=True)
+    if not (svg or bpmn) or as_json:
+        _print(ctx, loaded, definitions, as_json)
+    if loaded.errors:
+        count = len(loaded.errors)
+        noun = "error" if count == 1 else "errors"
+        click.secho(f"{count} {noun} in this file: see `bpm validate`", fg="red", err=True, color=ctx.color)
+        ctx.exit(REFUSED)
+
+
+def _with_diagram(data: bytes, definitions: Definitions) -> bytes:
+    from bpm_engine.bpmn.document import read_document
+    from bpm_engine.bpmn.draw.interchange import with_diagram
+
+    return with_diagram(read_document(data).root, definitions, lay_out(definitions))
+
+
+def _print(ctx: click.Context, loaded: Loaded, definitions: Definitions, as_json: bool) -> None:
+    found = outlines(definitions, loaded.graphs)
+    if as_json:
+        click.echo(
+            json.dumps({"processes": [asdict(outline) for outline in found]}, ensure_ascii=False, indent=2)
+        )
+        return
+    for position, outline in enumerate(found):
+        if position:
+            click.echo()
+        _print_outline(ctx, outline)
+
+
+def _print_outline(ctx: click.Context, outline: Outline) -> None:
+    width = min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns)
+    for line in outline_lines(outline, max(60, width)):
+        click.echo(_styled(line), color=ctx.color)
+
+
+def _styled(line: Line) -> str:
+    return "".join(
+        click.style(visible(text), fg=_COLOURS.get(role), bold=role == "title", dim=role in ("fact", "tree"))
+        for role, text in line.parts
+    ).rstrip()
