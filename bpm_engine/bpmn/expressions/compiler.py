@@ -6,10 +6,10 @@ collected, nodes are counted, and it is noted whether the evaluation needs a clo
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Mapping
 
 from bpm_engine.bpmn.expressions import limits, operators, syntax
+from bpm_engine.bpmn.expressions.comparisons import Run, direct_comparison
 from bpm_engine.bpmn.expressions.errors import ExpressionError
 from bpm_engine.bpmn.expressions.library.functions import Function
 from bpm_engine.bpmn.expressions.limits import Context
@@ -17,10 +17,6 @@ from bpm_engine.bpmn.expressions.operators import Operation
 from bpm_engine.bpmn.expressions.syntax import Node
 from bpm_engine.bpmn.expressions.values import READY_TYPES, Lookup, Value, admitted, kind, mismatch
 
-Run = Callable[[Lookup, Context], Value]
-Compare = Callable[[Value, Value], bool]
-_DIRECT: dict[str, Compare] = {**operators.ORDERINGS, "==": operator.eq, "=": operator.eq, "!=": operator.ne}
-_DIRECT_TYPES = frozenset({int, float, str})
 _CONTAINERS = frozenset({list, dict})
 
 
@@ -352,50 +348,6 @@ class Compiler:
         if not isinstance(value, list):
             raise mismatch(f"a list is needed here, not a {kind(value)}").at(position)
         return iter(value)
-
-
-def direct_comparison(node: syntax.Comparison, general: Run) -> Run | None:
-    """The most frequent condition, a variable against a variable or a constant, without further calls.
-
-    Two integers, texts or floats compare here as Python does; everything else, errors included, is left to
-    the general way.
-    """
-    symbol, operand, _ = node.rest[0]
-    compare = _DIRECT.get(symbol)
-    if compare is None or not isinstance(node.first, syntax.Name):
-        return None
-    name = node.first.name
-    if isinstance(operand, syntax.Name):
-        return _compare_variables(compare, name, operand.name, general)
-    if isinstance(operand, syntax.Literal) and type(operand.value) in _DIRECT_TYPES:
-        return _compare_constant(compare, name, operand.value, general)
-    return None
-
-
-def _compare_variables(compare: Compare, name: str, other: str, general: Run) -> Run:
-    def compared(variables: Lookup, context: Context) -> Value:
-        try:
-            left, right = variables[name], variables[other]
-        except KeyError:
-            return general(variables, context)
-        if type(left) is type(right) and type(left) in _DIRECT_TYPES:
-            return compare(left, right)
-        return general(variables, context)
-
-    return compared
-
-
-def _compare_constant(compare: Compare, name: str, right: Value, general: Run) -> Run:
-    kind_of = type(right)
-
-    def compared(variables: Lookup, context: Context) -> Value:
-        try:
-            left = variables[name]
-        except KeyError:
-            return general(variables, context)
-        return compare(left, right) if type(left) is kind_of else general(variables, context)
-
-    return compared
 
 
 def constant(value: Value) -> Run:

@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from bpm_engine.bpmn.expressions import limits, operators, syntax
-from bpm_engine.bpmn.expressions.compiler import Compiler, Run, constant
+from bpm_engine.bpmn.expressions.comparisons import Run
+from bpm_engine.bpmn.expressions.compiler import Compiler, constant
 from bpm_engine.bpmn.expressions.durations import aware
 from bpm_engine.bpmn.expressions.errors import ExpressionError
 from bpm_engine.bpmn.expressions.feel import FeelParser

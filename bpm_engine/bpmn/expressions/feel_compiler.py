@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bpm_engine.bpmn.expressions import feel_operators, syntax
-from bpm_engine.bpmn.expressions.compiler import Compiler, Locals, Run, refuse, unknown_variable
+from bpm_engine.bpmn.expressions.comparisons import Run
+from bpm_engine.bpmn.expressions.compiler import Compiler, Locals, refuse, unknown_variable
 from bpm_engine.bpmn.expressions.errors import ExpressionError
 from bpm_engine.bpmn.expressions.library.feel import FEEL_FUNCTIONS, instance_of, range_items
 from bpm_engine.bpmn.expressions.library.functions import Function

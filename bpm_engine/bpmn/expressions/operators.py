@@ -68,6 +68,13 @@ def equal(left: Value, right: Value) -> bool:
     return False
 
 
+def java_equal(left: Value, right: Value) -> bool:
+    """JUEL: Java would convert `'5'` or `'true'` before comparing; rather than answer otherwise, refuse."""
+    if left is None or right is None or kind(left) == kind(right):
+        return equal(left, right)
+    raise mismatch(f"{_cannot('==', left, right)}; convert one of them, as in number(x) or string(x)")
+
+
 def _equal_inside(left: Value, right: Value) -> bool:
     match left, right:
         case list(), list():
@@ -225,5 +232,7 @@ PLAIN_OPERATORS: dict[str, Operation] = {
 JUEL_OPERATORS: dict[str, Operation] = {
     **_ARITHMETIC,
     **_COMPARISON,
+    "==": java_equal,
+    "!=": lambda left, right: not java_equal(left, right),
     "%": arithmetic("%", numbers.remainder),
 }

@@ -35,8 +35,8 @@ VARIABLES: dict[str, Value] = {
     "m": {"k": [1]},
 }
 OPERATORS = "( ) [ ] { } , . .. : ? = == != < <= > >= + - * / // % ** && || ! ${ #{ } @".split()  # noqa: SIM905
-WORDS = """a b s l m n t zz and or not in if then else for return some every satisfies between instance of null
-    true false empty item x len upper sum date duration matches string length""".split()  # noqa: SIM905
+WORDS = """a b s l m n t zz and or not in if then else for return some every satisfies between instance of
+    null true false empty item x len upper sum date duration matches string length""".split()  # noqa: SIM905
 LITERALS = ["1", "2", "0.5", '"x"', "'y'", 'date("2026-01-01")', '@"PT1H"', "for x in l"]
 FRAGMENTS = st.sampled_from(OPERATORS + WORDS + LITERALS)
 GARBAGE = st.one_of(

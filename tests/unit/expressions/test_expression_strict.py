@@ -180,6 +180,8 @@ ERRORS: list[tuple[str, str, int]] = [
     ("(total", "SYNTAX", 6),
     ("total limit", "SYNTAX", 6),
     ("a & b", "SYNTAX", 2),
+    ("${approved == 'true'}", "TYPE_MISMATCH", 11),
+    ("${total != '120'}", "TYPE_MISMATCH", 8),
     ("${a} > ${b}", "SYNTAX", 4),
     ("${a", "SYNTAX", 1),
     ("${a < b < c}", "SYNTAX", 8),
