@@ -7,6 +7,7 @@ from lxml import etree
 from bpm_engine.bpmn.dialects import rows
 from bpm_engine.bpmn.dialects.draft import Draft, TopicRank
 from bpm_engine.bpmn.dialects.readers import (
+    built_in_type,
     days_or_duration,
     delegate_name,
     flag,
@@ -32,6 +33,7 @@ from bpm_engine.bpmn.dialects.rows import (
 from bpm_engine.bpmn.dialects.structures import (
     children,
     form_data,
+    form_property,
     injected_field,
     input_output,
     parameter_in,
@@ -87,11 +89,6 @@ def _decision(draft: Draft, value: str) -> None:
         draft.offer_topic(TopicRank.DECISION, value.strip())
 
 
-def _type(draft: Draft, value: str) -> None:
-    if value not in ("external", ""):
-        draft.offer_topic(TopicRank.BUILT_IN, value.strip())
-
-
 def _retry(draft: Draft, node: etree._Element) -> None:
     retry_cycle(draft, text_of(node))
 
@@ -104,6 +101,26 @@ def _connector(draft: Draft, node: etree._Element) -> None:
         input_output(draft, mapping)
 
 
+FORM_PROPERTY = element(
+    "formProperty",
+    rows.USER_TASK | rows.START_EVENT,
+    "fields",
+    form_property,
+    part("id", "name"),
+    part("name", "label"),
+    part("type", "type", "`long` is integer, `double` is number"),
+    part("required", "required"),
+    part("default", "default"),
+    part("variable", note="the field's name is the variable (warning if they differ)"),
+    part("expression", note="the value is a variable of the field's name", treatment=Treatment.IGNORED),
+    part("defaultExpression", note="a default is a fixed text", treatment=Treatment.IGNORED),
+    part("datePattern", note="dates are ISO 8601", treatment=Treatment.IGNORED),
+    part("readable", note="forms are drawn elsewhere", treatment=Treatment.HARMLESS),
+    part("writable", note="every field may be written", treatment=Treatment.IGNORED),
+    part("writeable", note="every field may be written", treatment=Treatment.IGNORED),
+    element("value", rows.ANYWHERE, "values", None, part("id"), part("name")),
+)
+
 DECISION_NOTE = "decision tables do not run here; the handler of that topic decides"
 
 DIALECT = Dialect(
@@ -115,8 +132,8 @@ DIALECT = Dialect(
             "type",
             _DELEGATING,
             "topic",
-            _type,
-            "`external` needs nothing more: handlers and external workers both take it",
+            built_in_type,
+            "`external` needs nothing more; mail, shell … need a handler of that name (warning)",
         ),
         attribute("delegateExpression", _DELEGATING, "topic", delegate_name, "the bean's name is the topic"),
         attribute("class", _DELEGATING, "topic", topic(TopicRank.CLASS), "the class name is the topic"),
@@ -179,6 +196,7 @@ DIALECT = Dialect(
                 ),
             ),
         ),
+        FORM_PROPERTY,
         attribute("async", _RESTING, "async_before", flag("async_before")),
         attribute("asyncBefore", _RESTING, "async_before", flag("async_before")),
         attribute("asyncAfter", _RESTING, "async_after", flag("async_after")),

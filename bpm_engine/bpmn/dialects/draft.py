@@ -6,6 +6,7 @@ ranked instead, because several attributes may name the handler: `bpm:topic` bea
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -50,6 +51,14 @@ DIALECT_NOT_UNDERSTOOD = warning(
 )
 
 
+_NAME = re.compile(r"[^\W\d][\w.:$-]*")
+
+
+def _as_name(text: str) -> str:
+    name = re.sub(r"[^\w.:$-]+", "_", text.replace("/", ".")).strip("_.")
+    return name if _NAME.fullmatch(name) else f"_{name}"
+
+
 class TopicRank(IntEnum):
     """Which name wins when an element has several (bpmn: topic, then the dialects, then the id)."""
 
@@ -88,6 +97,10 @@ class Draft:
         self.values.setdefault("properties", {}).setdefault(name, value)
 
     def offer_topic(self, rank: TopicRank, name: str) -> None:
+        """Other engines name handlers by any text; what is not a name here becomes one, and is said."""
+        if not self.own and not _NAME.fullmatch(name):
+            written, name = name, _as_name(name)
+            self.differs(f"{written!r} is not a name; the handler is called {name!r}")
         self.topics.append((rank, name, self.subject))
 
     def text(self, source: str, language: str = "") -> Text:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from lxml import etree
 
 from bpm_engine.bpmn.dialects import rows
+from bpm_engine.bpmn.dialects.camunda import FORM_PROPERTY
 from bpm_engine.bpmn.dialects.draft import Draft, TopicRank
 from bpm_engine.bpmn.dialects.readers import (
+    built_in_type,
     delegate_name,
     flag,
     parse_flag,
@@ -34,7 +36,6 @@ from bpm_engine.bpmn.dialects.rows import (
 )
 from bpm_engine.bpmn.dialects.structures import (
     children,
-    form_property,
     injected_field,
     parameter_in,
     parameter_out,
@@ -43,15 +44,6 @@ from bpm_engine.bpmn.document import text_of
 
 _DELEGATING = rows.WORK | rows.THROW
 _RESTING = rows.NODE | rows.MULTI_INSTANCE
-
-
-def _type(draft: Draft, value: str) -> None:
-    """`external-worker` is an ordinary topic; mail, http, shell … are built into that engine."""
-    value = value.strip()
-    if value in ("", "external", "external-worker"):
-        return
-    draft.offer_topic(TopicRank.BUILT_IN, value)
-    draft.differs(f"there is no built-in {value!r} task; the handler of topic {value!r} is called")
 
 
 def _same_deployment(draft: Draft, value: str) -> None:
@@ -78,7 +70,9 @@ def _collection(draft: Draft, node: etree._Element) -> None:
 
 _ROWS: tuple[AnyRow, ...] = (
     attribute("topic", _DELEGATING, "topic", topic(TopicRank.CAMUNDA_TOPIC)),
-    attribute("type", _DELEGATING, "topic", _type, "mail, http … need a handler of that name (warning)"),
+    attribute(
+        "type", _DELEGATING, "topic", built_in_type, "mail, http … need a handler of that name (warning)"
+    ),
     attribute("delegateExpression", _DELEGATING, "topic", delegate_name, "the bean's name is the topic"),
     attribute("class", _DELEGATING, "topic", topic(TopicRank.CLASS), "the class name is the topic"),
     attribute(
@@ -97,25 +91,7 @@ _ROWS: tuple[AnyRow, ...] = (
     attribute("followUpDate", rows.USER_TASK, "follow_up_date", template("follow_up_date")),
     attribute("priority", rows.USER_TASK, "priority", text("priority")),
     attribute("formKey", rows.USER_TASK | rows.START_EVENT, "form_key", string("form_key")),
-    element(
-        "formProperty",
-        rows.USER_TASK | rows.START_EVENT,
-        "fields",
-        form_property,
-        part("id", "name"),
-        part("name", "label"),
-        part("type", "type", "`long` is integer, `double` is number"),
-        part("required", "required"),
-        part("default", "default"),
-        part("variable", note="the field's name is the variable (warning if they differ)"),
-        part("expression", note="the value is a variable of the field's name", treatment=Treatment.IGNORED),
-        part("defaultExpression", note="a default is a fixed text", treatment=Treatment.IGNORED),
-        part("datePattern", note="dates are ISO 8601", treatment=Treatment.IGNORED),
-        part("readable", note="forms are drawn elsewhere", treatment=Treatment.HARMLESS),
-        part("writable", note="every field may be written", treatment=Treatment.IGNORED),
-        part("writeable", note="every field may be written", treatment=Treatment.IGNORED),
-        element("value", rows.ANYWHERE, "values", None, part("id"), part("name")),
-    ),
+    FORM_PROPERTY,
     *ignored_attributes("owner category", rows.USER_TASK, "a task has an assignee and candidates"),
     *ignored_attributes("businessCalendarName taskIdVariableName", rows.USER_TASK, "there is no counterpart"),
     *ignored_attributes(

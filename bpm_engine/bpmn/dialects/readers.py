@@ -17,6 +17,7 @@ DURATION = re.compile(
 )
 _WHOLE_EXPRESSION = re.compile(r"[$#]\{(.*)\}", re.DOTALL)
 _METHOD_CALL = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)\s*\((.*)\)", re.DOTALL)
+_PATH = re.compile(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*)*")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
@@ -136,8 +137,13 @@ def topic(rank: TopicRank) -> AttributeReader:
 
 def delegate_name(draft: Draft, value: str) -> None:
     """`${shipDelegate}`: the bean's name is the handler's."""
-    if value.strip():
-        draft.offer_topic(TopicRank.DELEGATE_EXPRESSION, expression_body(value) or value.strip())
+    name = expression_body(value) or value.strip()
+    if not name:
+        return
+    if _PATH.fullmatch(name):
+        draft.offer_topic(TopicRank.DELEGATE_EXPRESSION, name)
+    else:
+        draft.differs("a handler has a fixed name: that of the element's id, not what the expression gives")
 
 
 def service_expression(draft: Draft, value: str) -> None:
@@ -164,6 +170,15 @@ def _closes_at_end(arguments: str) -> bool:
         if depth < 0:
             return False
     return depth == 0
+
+
+def built_in_type(draft: Draft, value: str) -> None:
+    """An external task is an ordinary one here; mail, http, shell … are built into those engines."""
+    value = value.strip()
+    if value in ("", "external", "external-worker"):
+        return
+    draft.offer_topic(TopicRank.BUILT_IN, value)
+    draft.differs(f"there is no built-in {value!r} task; the handler of topic {value!r} is called")
 
 
 def retry_cycle(draft: Draft, value: str) -> None:

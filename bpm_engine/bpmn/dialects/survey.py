@@ -24,9 +24,10 @@ from bpm_engine.bpmn.dialects.reading import EXTENSION_ELEMENTS, attributes_of, 
 from bpm_engine.bpmn.dialects.rows import AnyRow, AttributeRow, Dialect, ElementRow, Treatment
 from bpm_engine.bpmn.dialects.structures import local
 from bpm_engine.bpmn.dialects.table import BY_NAMESPACE
-from bpm_engine.bpmn.document import Document, bpmn_elements
+from bpm_engine.bpmn.document import BPMN, Document, bpmn_elements
 from bpm_engine.problems import Problem
 
+_BPMN = f"{{{BPMN}}}"
 _RULES = {
     Treatment.DIFFERENT: DIALECT_DIFFERENT,
     Treatment.IGNORED: DIALECT_IGNORED,
@@ -80,11 +81,23 @@ def _survey_element(document: Document, element: etree._Element) -> Iterator[Pro
         row = dialect.attribute(name, tag)
         if row is None or row.treatment in _RULES:
             yield _top_attribute(_Site(document, element, dialect, f"<{tag}>", element), name, row)
+    for child in element.iterchildren("*"):
+        if child.tag.startswith(_BPMN):
+            continue
+        dialect = dialect_of(child)
+        if dialect is not None:
+            yield _misplaced(_Site(document, element, dialect, f"<{tag}>", child), child)
     for container in element.iterchildren(EXTENSION_ELEMENTS):
         for child in container.iterchildren("*"):
             dialect = dialect_of(child)
             if dialect is not None:
                 yield from _top_element(_Site(document, element, dialect, f"<{tag}>", child), child, tag)
+
+
+def _misplaced(site: _Site, child: etree._Element) -> Problem:
+    """BPMN allows foreign elements only inside extensionElements (8.3.3), and only there they are read."""
+    name = local(child)
+    return site.unknown(f"<{site.dialect.prefix}:{name}>", name, set(), "Put it inside <extensionElements>.")
 
 
 def _top_attribute(site: _Site, name: str, row: AttributeRow | None) -> Problem:

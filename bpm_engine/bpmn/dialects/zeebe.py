@@ -26,8 +26,8 @@ _JOB = rows.WORK | rows.THROW | rows.SUB_PROCESS
 def _task_definition(draft: Draft, node: etree._Element) -> None:
     name, retries = value_of(node, "type"), value_of(node, "retries")
     if name.startswith("="):
-        draft.differs(f"a topic is a fixed name; {name!r} is taken as it is")
-    if name:
+        draft.differs("a handler has a fixed name: that of the element's id, not what the expression gives")
+    elif name:
         draft.offer_topic(TopicRank.ZEEBE_TYPE, name)
     if not retries:
         return
@@ -140,7 +140,7 @@ DIALECT = Dialect(
             _JOB,
             "topic",
             _task_definition,
-            part("type", "topic", "a fixed name; an expression is taken literally, with a warning"),
+            part("type", "topic", "a fixed name; for an expression the element's id counts, with a warning"),
             part("retries", "retry", "number of attempts"),
         ),
         element(

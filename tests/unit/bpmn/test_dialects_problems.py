@@ -41,6 +41,7 @@ def task(tag: str, attributes: str = "", inner: str = "") -> str:
             "Did you mean bpm:value?",
         ),
         ('<sequenceFlow id="a" bpm:topic="x"/>', "It belongs on"),
+        ('<serviceTask id="a"><bpm:retry attempts="3"/></serviceTask>', "Put it inside <extensionElements>."),
     ],
 )
 def test_an_unknown_or_misplaced_name_of_our_namespace_is_an_error(body: str, hint: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bpm_engine.bpmn import load
 from bpm_engine.bpmn.document import read_document
 from bpm_engine.bpmn.model import (
     TEMPLATE,
@@ -72,7 +73,11 @@ def sample(name: str) -> tuple[dict[str, Settings], Definitions, list[Problem]]:
         ('flowable:type="http"', "", "http", ["DIALECT_DIFFERENT"]),
         ('flowable:type="external-worker" flowable:topic="x"', "", "x", []),
         ("", '<zeebe:taskDefinition type="x"/>', "x", []),
-        ("", '<zeebe:taskDefinition type="=x"/>', "=x", ["DIALECT_DIFFERENT"]),
+        ("", '<zeebe:taskDefinition type="=x"/>', "a", ["DIALECT_DIFFERENT"]),
+        ("", '<zeebe:taskDefinition type="io.camunda:http-json:1"/>', "io.camunda:http-json:1", []),
+        ("", '<zeebe:taskDefinition type="send e-mail"/>', "send_e-mail", ["DIALECT_DIFFERENT"]),
+        ("", '<zeebe:taskDefinition type="2nd/step"/>', "_2nd.step", ["DIALECT_DIFFERENT"]),
+        ('camunda:delegateExpression="${a ? b : c}"', "", "a", ["DIALECT_DIFFERENT"]),
         (
             "",
             "<camunda:connector><camunda:connectorId>http</camunda:connectorId></camunda:connector>",
@@ -371,6 +376,11 @@ def test_the_camunda_8_sample() -> None:
     assert [problem.code for problem in problems] == ["DIALECT_NOT_RUN", "DIALECT_DIFFERENT"]
 
 
+@pytest.mark.parametrize("path", sorted(_SAMPLES.glob("*.bpmn")), ids=lambda path: path.name)
+def test_a_sample_of_another_engine_can_be_deployed(path: Path) -> None:
+    assert load(path.read_bytes()).errors == ()
+
+
 @pytest.mark.parametrize(
     ("name", "codes"),
     [
@@ -379,7 +389,7 @@ def test_the_camunda_8_sample() -> None:
             ["IGNORED", "IGNORED", "NOT_RUN", "DIFFERENT", "IGNORED", "IGNORED"],
         ),
         ("activiti.bpmn", ["DIFFERENT"]),
-        ("spiffworkflow.bpmn", ["NOT_RUN", "DIFFERENT", "DIFFERENT"]),
+        ("spiffworkflow.bpmn", ["NOT_RUN", "DIFFERENT", "DIFFERENT", "DIFFERENT"]),
     ],
 )
 def test_the_warnings_of_the_other_samples(name: str, codes: list[str]) -> None:
@@ -401,5 +411,5 @@ def test_a_python_script_of_spiffworkflow_is_read_as_plain_with_a_warning() -> N
     assert isinstance(script, Task)
     assert script.script == Text("total = price * quantity", "", 15)
     assert "cost" in {problem.element_id for problem in problems}
-    assert nodes["ship"].topic == "http/PostRequest"
+    assert nodes["ship"].topic == "http.PostRequest"
     assert nodes["ship"].result_variable == "response"
