@@ -7,8 +7,8 @@ Short chains are placed before long ones, so that nested branches lie inside eac
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -29,6 +29,10 @@ class Segment:
     links: list[str]
 
 
+# What decides which rows are free for a chain. Rows only ever fill up, so that a search for the same
+# place may begin where the last one found something.
+_Place = tuple[Row, int, tuple[int, int], tuple[int, ...], bool]
+
 BLOCKED_PASSAGE = 2.5  # rows further away that a straight way down is worth
 UPWARD = 0.4  # branches go down rather than up
 
@@ -43,9 +47,10 @@ class Grid:
     via: dict[str, Row] = field(default_factory=dict)  # link -> the row it runs along
     segments: list[Segment] = field(default_factory=list)
     segment_of: dict[str, Segment] = field(default_factory=dict)  # of nodes
-    cells: dict[tuple[Row, int], str] = field(default_factory=dict)
+    _rows_in: dict[int, list[Row]] = field(default_factory=dict)  # column -> rows with a node, sorted
     _taken: dict[Row, list[tuple[int, int]]] = field(default_factory=dict)
-    _upright: set[tuple[Row, int]] = field(default_factory=set)
+    _upright: dict[int, list[tuple[Row, Row]]] = field(default_factory=dict)  # column -> lines up or down
+    _nearest_free: dict[_Place, int] = field(default_factory=dict)
 
     def place(self, roots: list[Chain]) -> None:
         wires: list[Chain] = []  # between nodes of which one has no place yet
@@ -109,7 +114,7 @@ class Grid:
             return self._nearest(chain, self.lane_of[chain.nodes[0]], home)
         if not chain.backward and not chain.entry.boundary:
             for row in (self.row_of[chain.entry.target], home):
-                if self._free(chain, row, self._interval_between(chain)):
+                if self._free(row, self._interval_between(chain)):
                     return row
         return self._nearest(chain, home[0], home)
 
@@ -122,12 +127,17 @@ class Grid:
     def _nearest(self, chain: Chain, lane: int, home: Row) -> Row:
         origin = home[1] if home[0] == lane else 0
         interval = self._interval(chain)
+        columns = () if chain.satellite else tuple(self.network.columns[node] for node in chain.nodes)
+        place: _Place = home, lane, interval, columns, bool(chain.entry and chain.entry.boundary)
         best: tuple[float, Row] | None = None
-        for row, distance in _outwards(lane, origin):
+        first = self._nearest_free.get(place, 0)
+        for distance, row in _outwards(lane, origin, first):
             if best and distance >= best[0]:
                 break
-            if not self._allowed(chain, row, home) or not self._free(chain, row, interval):
+            if not self._allowed(chain, row, home) or not self._free(row, interval, columns):
                 continue
+            if best is None:
+                self._nearest_free[place] = distance
             cost = distance + self._penalty(chain, row, home)
             if best is None or cost < best[0]:
                 best = cost, row
@@ -143,17 +153,21 @@ class Grid:
             return row not in (home, self.row_of.get(chain.entry.target))
         return True
 
-    def _free(self, chain: Chain, row: Row, interval: tuple[int, int]) -> bool:
-        if any(
-            (row, self.network.columns[node]) in self._upright for node in chain.nodes if not chain.satellite
-        ):
-            return False
+    def _free(self, row: Row, interval: tuple[int, int], columns: Iterable[int] = ()) -> bool:
         start, end = interval
         taken = self._taken.get(row, [])
         position = bisect_left(taken, (start, start))
         if position < len(taken) and taken[position][0] <= end:
             return False
-        return position == 0 or taken[position - 1][1] < start
+        if position > 0 and taken[position - 1][1] >= start:
+            return False
+        return not any(self._is_crossed(row, column) for column in columns)
+
+    def _is_crossed(self, row: Row, column: int) -> bool:
+        """Does a line on its way up or down pass this cell?"""
+        lines = self._upright.get(column, [])
+        position = bisect_right(lines, row, key=lambda line: line[0])
+        return position > 0 and row <= lines[position - 1][1]
 
     def _penalty(self, chain: Chain, row: Row, home: Row) -> float:
         upward = row < home
@@ -171,13 +185,10 @@ class Grid:
 
     def passage(self, column: int, start: Row, end: Row) -> bool:
         """Is the way up or down a column free of nodes, from beside `start` up to and with `end`?"""
-        if start[0] == end[0]:
-            step = 1 if end[1] > start[1] else -1
-            rows: Iterator[Row] = ((start[0], row) for row in range(start[1] + step, end[1] + step, step))
-        else:
-            low, high = min(start, end), max(start, end)
-            rows = (row for row in self._taken if low <= row <= high and row != start)
-        return not any((row, column) in self.cells for row in rows)
+        rows = self._rows_in.get(column, [])
+        if end > start:
+            return bisect_right(rows, start) == bisect_right(rows, end)
+        return bisect_left(rows, end) == bisect_left(rows, start)
 
     # -------------------------------------------------------------- taking the row
 
@@ -195,7 +206,7 @@ class Grid:
             column = self.network.columns[owner]
             self.row_of[node] = row
             self.column_of[node] = column
-            self.cells[row, column] = node
+            insort(self._rows_in.setdefault(column, []), row)
             self.segment_of[node] = segment
         if not chain.satellite:
             self._keep_links(chain, segment)
@@ -236,13 +247,26 @@ class Grid:
         """Later nodes stay out of the way of the line between two rows of a lane."""
         if start[0] != end[0] or not self.passage(column, start, end):
             return
-        for row in range(min(start[1], end[1]) + 1, max(start[1], end[1])):
-            self._upright.add(((start[0], row), column))
+        low, high = min(start, end), max(start, end)
+        if high[1] - low[1] > 1:
+            line = (low[0], low[1] + 1), (high[0], high[1] - 1)
+            self._upright[column] = _joined([*self._upright.get(column, []), line])
 
 
-def _outwards(lane: int, origin: int) -> Iterator[tuple[Row, float]]:
-    """The row itself, then one down, one up, two down, …, with its distance."""
-    yield (lane, origin), 0.0
-    for distance in count(1):
-        yield (lane, origin + distance), float(distance)
-        yield (lane, origin - distance), float(distance)
+def _joined(lines: list[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
+    """Sorted, lines that overlap made one."""
+    joined: list[tuple[Row, Row]] = []
+    for low, high in sorted(lines):
+        if joined and low <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(high, joined[-1][1])
+        else:
+            joined.append((low, high))
+    return joined
+
+
+def _outwards(lane: int, origin: int, first: int) -> Iterator[tuple[int, Row]]:
+    """Rows with their distance, from the distance `first` on: one down, one up, two down, …"""
+    for distance in count(first):
+        yield distance, (lane, origin + distance)
+        if distance:
+            yield distance, (lane, origin - distance)

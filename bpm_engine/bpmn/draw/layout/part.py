@@ -6,6 +6,7 @@ with its own main row, so that the main path stays straight through it).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -64,6 +65,7 @@ class _Measuring:
     along: dict[str, Segment] = field(default_factory=dict)  # link -> the segment it runs along
     labels: dict[str, str] = field(default_factory=dict)  # link -> its name
     paths: dict[str, Route] = field(default_factory=dict)  # boundary event -> the way that leaves it
+    arriving: Counter[str] = field(default_factory=Counter)  # node -> number of links
     used_sides: dict[str, set[str]] = field(default_factory=dict)
     boxes: dict[str, Box] = field(default_factory=dict)  # nodes and boundary events
 
@@ -73,6 +75,7 @@ class _Measuring:
         for route in self.routes:
             link = route.link
             self.labels[link.id] = link.label
+            self.arriving[link.target] += 1
             self.used_sides.setdefault(link.target, set()).add(route.arrive)
             if link.boundary:
                 self.paths.setdefault(link.boundary, route)
@@ -209,8 +212,7 @@ class _Measuring:
         column = self.grid.column_of[nodes[position - 1]]
         x = before.x + before.width + COLUMN_GAP
         end = self.column_x[column] + self.column_width[column]
-        shared = sum(link.target == node for link in self.grid.network.links) > 1
-        return x if x + EVENT + LABEL_WIDTH / 2 <= end and not shared else None
+        return x if x + EVENT + LABEL_WIDTH / 2 <= end and self.arriving[node] == 1 else None
 
     def _outer_label(self, item: Item, box: Box) -> Box | None:
         if not item.label:
