@@ -38,9 +38,8 @@ _OPEN = frozenset({"list", "map", "string", "expression", "connectorId", "failed
 
 
 def survey(document: Document) -> list[Problem]:
-    return [
-        problem for element in bpmn_elements(document.root) for problem in _survey_element(document, element)
-    ]
+    elements = (found for found in bpmn_elements(document.root) if found.tag != EXTENSION_ELEMENTS)
+    return [problem for element in elements for problem in _survey_element(document, element)]
 
 
 @dataclass(frozen=True, slots=True)
