@@ -70,9 +70,10 @@ EVENT_DATA_MISSING: EXT093
 EVENT_DEFINITION_SHARED: EXT095
 START_EVENT_HAS_INCOMING: EXT096
 NO_START_EVENT: EXT097
+NO_END_EVENT: EXT105
 EVENT_NOT_ALLOWED: EXT098 EXT100 EXT121 EXT122 EXT146 EXT149
 CALLED_PROCESS_NOT_STARTABLE: EXT099
-MESSAGE_FLOW_END: EXT102 EXT103 EXT108 EXT109 EXT119
+MESSAGE_FLOW_END: EXT102 EXT108 EXT119
 END_EVENT_HAS_OUTGOING: EXT104
 CANCEL_OUTSIDE_TRANSACTION: EXT106 EXT111 EXT120
 NODE_WITHOUT_INCOMING: EXT107 EXT115 EXT150 EXT151
@@ -108,7 +109,7 @@ TOLERATED = {
     "EXT012/EXT012_7_failure_timerEvent_timeCycle": "a timer's text is ISO 8601 with or without xsi:type",
     "EXT035/EXT035_1_failure": "several tools write processType Public on executable processes",
     "EXT101/EXT101_1_fail": "`outgoing` repeats what the sequence flow says and is never needed",
-    "EXT105/EXT105_2_fail_with_sub_startevent": "a scope may end without an end event",
+    "EXT103/EXT103_1_Fail": "a diagram may show who triggers a plain start event",
     "EXT128/EXT128_3_failure_intCatch": "a message needs no operation to be correlated",
     "EXT128/EXT128_4_failure_intThrow": "a message needs no operation to be sent",
     "EXT128/EXT128_5_failure_startEvent": "a message needs no operation to be correlated",

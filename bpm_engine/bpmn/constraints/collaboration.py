@@ -5,7 +5,7 @@ from __future__ import annotations
 from bpm_engine.bpmn.constraints.activities import whole_number
 from bpm_engine.bpmn.constraints.facts import Element, Facts, Scrutiny, children, name_of, named
 from bpm_engine.bpmn.schema import GROUPS
-from bpm_engine.problems import error
+from bpm_engine.problems import error, warning
 
 MESSAGE_FLOW_WITHIN_POOL = error(
     "MESSAGE_FLOW_WITHIN_POOL",
@@ -14,8 +14,13 @@ MESSAGE_FLOW_WITHIN_POOL = error(
 )
 MESSAGE_FLOW_END = error(
     "MESSAGE_FLOW_END",
-    "Messages leave throwing message events and reach catching ones (10.5).",
+    "Messages leave throwing events and reach catching ones (10.5.2 to 10.5.4).",
     "Connect the message flow to an activity, a pool or a message event.",
+)
+MESSAGE_FLOW_WITHOUT_MESSAGE = warning(
+    "MESSAGE_FLOW_WITHOUT_MESSAGE",
+    "An event that a message flow connects to is a message event (10.5.2, 10.5.3).",
+    "Make it a message event, if the message shall trigger it.",
 )
 PARTICIPANT_MULTIPLICITY = error(
     "PARTICIPANT_MULTIPLICITY",
@@ -60,12 +65,18 @@ def _check_message_flow(facts: Facts, flow: Element) -> None:
         else:
             judged = _process(facts, source)
             facts.report(MESSAGE_FLOW_WITHIN_POOL, flow, message, Scrutiny.EXECUTABLE, judged)
-    if not _sends(facts, source):
-        message = f"{named(flow)} starts at {named(source)}, which sends no message"
-        facts.report(MESSAGE_FLOW_END, flow, message, Scrutiny.EXECUTABLE, source)
-    if not _receives(facts, target):
-        message = f"{named(flow)} leads to {named(target)}, which receives no message"
-        facts.report(MESSAGE_FLOW_END, flow, message, Scrutiny.EXECUTABLE, target)
+    _check_end(facts, flow, source, GROUPS["ThrowEvent"], GROUPS["CatchEvent"], "starts at")
+    _check_end(facts, flow, target, GROUPS["CatchEvent"], GROUPS["ThrowEvent"], "leads to")
+
+
+def _check_end(
+    facts: Facts, flow: Element, end: Element, right: frozenset[str], wrong: frozenset[str], verb: str
+) -> None:
+    message = f"{named(flow)} {verb} {named(end)}"
+    if name_of(end) in wrong:
+        facts.report(MESSAGE_FLOW_END, flow, message, Scrutiny.EXECUTABLE, end)
+    elif name_of(end) in right and "message" not in facts.triggers(end):
+        facts.report(MESSAGE_FLOW_WITHOUT_MESSAGE, flow, f"{message}, which is no message event")
 
 
 def _process(facts: Facts, end: Element) -> Element | None:
@@ -78,18 +89,6 @@ def _pool(facts: Facts, end: Element) -> Element:
     """The process stands for its pool; a black box stands for itself."""
     process = _process(facts, end)
     return end if process is None else process
-
-
-def _sends(facts: Facts, node: Element) -> bool:
-    if name_of(node) in GROUPS["ThrowEvent"]:
-        return "message" in facts.triggers(node)
-    return name_of(node) not in GROUPS["CatchEvent"]
-
-
-def _receives(facts: Facts, node: Element) -> bool:
-    if name_of(node) in GROUPS["CatchEvent"]:
-        return "message" in facts.triggers(node)
-    return name_of(node) not in GROUPS["ThrowEvent"]
 
 
 def _check_multiplicity(facts: Facts, multiplicity: Element) -> None:

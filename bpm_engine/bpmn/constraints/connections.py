@@ -56,7 +56,7 @@ NO_START_EVENT = error(
     "Where an end event is used, there is a start event on the same level (10.5.3).",
     "Add a start event.",
 )
-NO_END_EVENT = warning(
+NO_END_EVENT = error(
     "NO_END_EVENT",
     "Where a start event is used, there is an end event on the same level (10.5.2).",
     "Add an end event.",
@@ -119,7 +119,7 @@ def _check_scope(facts: Facts, scope: Element) -> None:
     if ends and not starts:
         _check_start(facts, scope, ends[0])
     if starts and not ends:
-        facts.report(NO_END_EVENT, starts[0], f"{named(scope)} has a start event and no end event")
+        _check_end(facts, scope, starts[0])
 
 
 def _check_start(facts: Facts, scope: Element, end: Element) -> None:
@@ -131,6 +131,15 @@ def _check_start(facts: Facts, scope: Element, end: Element) -> None:
         facts.warn(NO_START_EVENT, end, message)
     else:
         facts.report(NO_START_EVENT, end, message, Scrutiny.EXECUTABLE)
+
+
+def _check_end(facts: Facts, scope: Element, start: Element) -> None:
+    message = f"{named(scope)} has a start event and no end event"
+    if name_of(scope) == "process" or is_true(scope, "triggeredByEvent"):
+        # Many files leave it out there; the scope ends with its last token all the same.
+        facts.warn(NO_END_EVENT, start, message)
+    else:
+        facts.report(NO_END_EVENT, start, message, Scrutiny.EXECUTABLE)
 
 
 def _stands_apart(node: Element) -> bool:

@@ -31,8 +31,10 @@ NO_PROCESS = error(
 _NCNAME = re.compile(r"[^\W\d][\w.\-·]*")
 _LATIN = re.compile(r"[A-Za-z]")
 _LOOK_ALIKE = re.compile(r"[\u0370-\u03ff\u0400-\u052f]")
-# Nested definitions are told apart by the event that holds them, so an equal id confuses nobody.
-_AMBIGUOUS = REFERABLE - GROUPS["EventDefinition"]
+# Nested definitions are told apart by the event that holds them, and variables by their scope: several
+# tools write a variable's name as its id.
+_SCOPED = GROUPS["EventDefinition"] | {"property", "inputDataItem", "outputDataItem"}
+_AMBIGUOUS = REFERABLE - _SCOPED
 
 
 def check_identifiers(facts: Facts) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from bpm_engine.bpmn.constraints.facts import Element, Facts, name_of
 
+_JBPM = "http://www.jboss.org/drools"  # its structureRefs are Java classes, with or without typeLanguage
+
 
 def item_of(facts: Facts, element: Element) -> Element | None:
     """The item definition of a data element, message, signal, error or escalation; None if unknown."""
@@ -52,4 +54,5 @@ def same_items(facts: Facts, first: Sequence[Element | None], second: Sequence[E
 
 
 def _types_are_classes(facts: Facts) -> bool:
-    return "java" in (facts.document.root.get("typeLanguage") or "").lower()
+    root = facts.document.root
+    return "java" in (root.get("typeLanguage") or "").lower() or _JBPM in root.nsmap.values()

@@ -366,7 +366,7 @@ TABLE: dict[str, tuple[Part, ...]] = {
     "cancelEventDefinition": (_BASE,),
     "compensateEventDefinition": (_BASE, ("waitForCompletion:boolean activityRef:@Activity", "")),
     "conditionalEventDefinition": (_BASE, ("", "condition=expression")),
-    # Several engines read an undeclared errorRef as the error code itself.
+    # Several engines read an undeclared errorRef as the error code, an undeclared signalRef as its name.
     "errorEventDefinition": (_BASE, ("errorRef:@~error", "")),
     "escalationEventDefinition": (_BASE, ("escalationRef:@escalation", "")),
     "linkEventDefinition": (
@@ -374,7 +374,7 @@ TABLE: dict[str, tuple[Part, ...]] = {
         ("name+", "source*@~linkEventDefinition,Event target?@~linkEventDefinition,Event"),
     ),
     "messageEventDefinition": (_BASE, _MESSAGE, ("", "operationRef?@operation")),
-    "signalEventDefinition": (_BASE, ("signalRef:@signal", "")),
+    "signalEventDefinition": (_BASE, ("signalRef:@~signal", "")),
     "terminateEventDefinition": (_BASE,),
     "timerEventDefinition": (
         _BASE,

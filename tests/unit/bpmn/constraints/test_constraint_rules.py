@@ -263,7 +263,10 @@ CASES: dict[str, tuple[str, str]] = {
         process(f'<subProcess id="u">{chain("task t", "endEvent e")}</subProcess>'),
         process('<receiveTask id="m" instantiate="true"/>' + chain(" m", "endEvent e")),
     ),
-    "NO_END_EVENT": (process(chain("startEvent s", "task t")), process(SIMPLE)),
+    "NO_END_EVENT": (
+        process(f'<subProcess id="u">{chain("startEvent s", "task t")}</subProcess>'),
+        process(f'<subProcess id="u">{SIMPLE}</subProcess>'),
+    ),
     "EVENT_NOT_ALLOWED": (thrown(TIMER), thrown("<terminateEventDefinition/>")),
     "EVENT_DEFINITION_MISSING": (process(boundary("")), process(boundary(TIMER))),
     "EVENT_SUBPROCESS_START": (
@@ -457,8 +460,12 @@ CASES: dict[str, tuple[str, str]] = {
         collaboration('<messageFlow sourceRef="own" targetRef="t"/>'),
         collaboration('<messageFlow sourceRef="other" targetRef="t"/>'),
     ),
-    "MESSAGE_FLOW_END": (
+    "MESSAGE_FLOW_WITHOUT_MESSAGE": (
         collaboration('<messageFlow sourceRef="other" targetRef="s"/>'),
+        collaboration('<messageFlow sourceRef="other" targetRef="t"/>'),
+    ),
+    "MESSAGE_FLOW_END": (
+        collaboration('<messageFlow sourceRef="s" targetRef="other"/>'),
         collaboration('<messageFlow sourceRef="other" targetRef="t"/>'),
     ),
     "PARTICIPANT_MULTIPLICITY": (

@@ -105,6 +105,25 @@ def test_an_undeclared_error_is_a_code_as_engines_read_it() -> None:
     assert errors(process(body)) == set()
 
 
+def test_an_undeclared_signal_is_a_name_as_engines_read_it() -> None:
+    body = (
+        '<bpmn:startEvent id="s"><bpmn:signalEventDefinition signalRef="Alert"/></bpmn:startEvent>'
+        '<bpmn:task id="t"/><bpmn:sequenceFlow sourceRef="s" targetRef="t"/>'
+    )
+
+    assert errors(process(body)) == set()
+
+
+def test_two_loops_may_name_their_variable_alike() -> None:
+    loop = (
+        "<bpmn:multiInstanceLoopCharacteristics><bpmn:loopDataInputRef>orders</bpmn:loopDataInputRef>"
+        '<bpmn:inputDataItem id="order"/></bpmn:multiInstanceLoopCharacteristics>'
+    )
+    body = f'<bpmn:task id="a">{loop}</bpmn:task><bpmn:task id="b">{loop}</bpmn:task>'
+
+    assert errors(process(body)) == set()
+
+
 def test_class_names_as_types_need_not_be_equal() -> None:
     body = """
       <bpmn:property id="v" itemSubjectRef="i1"/>
