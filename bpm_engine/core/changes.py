@@ -30,6 +30,29 @@ from bpm_engine.core.state import (
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The stimulus took effect, be it as an incident."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Late or repeated: nothing changed, and nobody has to do anything."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing changed, and the caller must know: a conflict or a bad request."""
+
+    code: str
+    message: str
+
+
+Outcome = Applied | Stale | Refused
+
+
 @dataclass(slots=True)
 class Rows(Generic[T]):
     inserted: list[T] = field(default_factory=list)
@@ -54,3 +77,4 @@ class Changes:
     outbox: list[OutboxEvent] = field(default_factory=list)
     messages: list[ThrownMessage] = field(default_factory=list)
     signals: list[ThrownSignal] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)  # one per stimulus, in their order

@@ -91,6 +91,15 @@ class Waiting(StrEnum):
     TURN = "turn"  # a later item of a sequential multi-instance
 
 
+class Phase(StrEnum):
+    """What comes next for a token that rests Ready without a topic, or that is Failed and is tried again."""
+
+    ENTER = "enter"  # the node was not entered yet
+    INSIDE = "inside"  # entered: its work, its wait or its content decides
+    COMPLETE = "complete"  # the result is in; outputs are to be mapped
+    LEAVE = "leave"  # done; the outgoing flows are to be taken
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     tenant_id: str
@@ -137,11 +146,15 @@ class Scope(OwnedRecord, frozen=True, kw_only=True):
     variables: Variables = {}
     loop: Variables | None = None  # a repetition's own counters and items
     live: int = 0  # tokens in it that are not terminal
-    parked: int = 0  # of these, waiting at joins
+    parked: int = 0  # of these, waiting at joins, or around a scope in which all are parked
     inclusive_waiting: int = 0  # of these, at inclusive or complex joins
     conditional: int = 0  # open conditional waits in it
     steps: int = 0  # automatic steps since the last rest, on a root scope: bounds endless loops
     seq: int = 0  # last log number, on a root scope
+    population: int = 0  # live tokens of the whole instance, on a root scope
+    written: list[str] | None = (
+        None  # on the root scope of a called instance: the names written since its start
+    )
 
 
 class Token(OwnedRecord, frozen=True, kw_only=True):
@@ -149,6 +162,7 @@ class Token(OwnedRecord, frozen=True, kw_only=True):
     node_id: str
     state: TokenState = TokenState.READY
     mode: Mode = Mode.FORWARD
+    phase: Phase = Phase.INSIDE
     held: bool = False  # its instance is halted: not claimable
     waiting_for: Waiting | None = None
     topic: str | None = None  # who may claim it; None: the engine itself (an automatic node to go on with)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from bpm_engine.core.retry import RetryPolicy
 from bpm_engine.core.state import Variables
 
 
@@ -63,6 +64,7 @@ class WorkFailed:
     failure: Failure
     retry_at: datetime | None = None  # RetryLater: postponed, not counted as a failed attempt
     final: bool = False
+    policy: RetryPolicy | None = None  # the handler's own; the node's settings go before it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,12 @@
+"""The kinds of small steps that the interpreter works off."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Step(Enum):
+    ENTER = "enter"
+    COMPLETE = "complete"
+    LEAVE = "leave"
+    CLOSE = "close"  # of a scope in which no token is left

@@ -1,0 +1,312 @@
+"""Stimuli about tokens and waits: what came back from workers, people, time and other processes.
+
+Each function looks whether the fact still applies (a late or repeated one is Stale and changes nothing;
+one that meets a halted instance is Refused) and tells the token.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from bpm_engine.bpmn.graph import Boundary, Human, Kind, Start, TimerEvent, Work
+from bpm_engine.core import forms, incidents, propagation, scopes, waits
+from bpm_engine.core.agenda import Step
+from bpm_engine.core.behaviours.events import payload_of
+from bpm_engine.core.changes import Applied, Outcome, Refused, Stale
+from bpm_engine.core.effects import Done, Happened
+from bpm_engine.core.lifecycle import HALTED_INSTANCES, TERMINAL_INSTANCES
+from bpm_engine.core.needs import Lacking, Needs
+from bpm_engine.core.retry import policy_for
+from bpm_engine.core.state import (
+    Instance,
+    InstanceStatus,
+    LogKind,
+    Phase,
+    Subscription,
+    SubscriptionStatus,
+    TaskStatus,
+    Timer,
+    TimerPurpose,
+    TimerStatus,
+    Token,
+    TokenState,
+    Variables,
+    Waiting,
+)
+from bpm_engine.core.stimuli import (
+    Claim,
+    Continued,
+    ErrorThrown,
+    LeaseExpired,
+    MessageDelivered,
+    SignalDelivered,
+    TaskCompleted,
+    TimerFired,
+    WorkCompleted,
+    WorkFailed,
+)
+from bpm_engine.core.timing import is_missed, next_firing
+from bpm_engine.core.variables import write
+
+if TYPE_CHECKING:
+    from bpm_engine.core.marking import Marking
+
+APPLIED = Applied()
+STEP_OF = {Phase.ENTER: Step.ENTER, Phase.COMPLETE: Step.COMPLETE, Phase.LEAVE: Step.LEAVE}
+
+
+def halted(instance: Instance) -> Refused:
+    return Refused(
+        "INSTANCE_HALTED", f"the instance is {instance.status}; nothing is delivered until it goes on"
+    )
+
+
+def reset_steps(marking: Marking, instance_id: str) -> None:
+    """Something came from outside, so what ran before was no endless loop."""
+    if marking.draft.scope(instance_id).steps or instance_id in marking.draft.steps:
+        marking.draft.set_counter(marking.draft.steps, instance_id, 0)
+
+
+# ------------------------------------------------------------------ workers
+
+
+def _claimed(marking: Marking, claim: Claim) -> Token | Stale:
+    token = marking.draft.tokens.get(claim.token_id)
+    if token is None:
+        return _absent(marking, claim.token_id, Needs(tokens=frozenset({claim.token_id})))
+    if token.state is not TokenState.EXECUTING or token.version != claim.version:
+        return Stale("the token has gone on since it was claimed")
+    if token.lease_owner != claim.owner:
+        return Stale("the token is claimed by someone else")
+    return token
+
+
+def _absent(marking: Marking, row_id: str, needs: Needs) -> Stale:
+    snapshot = marking.draft.snapshot
+    if snapshot.whole or row_id in snapshot.absent:
+        return Stale("there is no such row")
+    raise Lacking(needs)
+
+
+def work_completed(marking: Marking, stimulus: WorkCompleted) -> Outcome:
+    token = _claimed(marking, stimulus.claim)
+    if isinstance(token, Stale):
+        return token
+    reset_steps(marking, token.instance_id)
+    marking.attempt(token, Phase.INSIDE, lambda: marking.resume(token, Done(stimulus.variables)))
+    return APPLIED
+
+
+def work_failed(marking: Marking, stimulus: WorkFailed) -> Outcome:
+    token = _claimed(marking, stimulus.claim)
+    if isinstance(token, Stale):
+        return token
+    reset_steps(marking, token.instance_id)
+    if stimulus.retry_at is not None:
+        _back_off(marking, token, stimulus.retry_at)
+        return APPLIED
+    failure = stimulus.failure
+    token = marking.put(token, attempt=token.attempt + 1)
+    told = {"code": failure.code, "message": failure.message, "attempt": token.attempt}
+    marking.journal.log(LogKind.FAILED, token, told)
+    spec = marking.node(token).spec
+    assert isinstance(spec, Work)
+    policy = policy_for(spec.retry, stimulus.policy, marking.context.retry)
+    if stimulus.final or not policy.allows(token.attempt):
+        incidents.fail(marking, token, Phase.INSIDE, failure.code, failure.message, failure.traceback)
+    else:
+        error = {**told, "traceback": failure.traceback, "since": marking.context.now.isoformat()}
+        delay = policy.delay(token.attempt, marking.context.random())
+        _back_off(marking, marking.put(token, error=error), marking.context.now + delay)
+    return APPLIED
+
+
+def _back_off(marking: Marking, token: Token, until: datetime) -> None:
+    free = {"lease_owner": None, "lease_until": None}
+    if until <= marking.context.now:
+        marking.put(token, state=TokenState.READY, held=marking.is_halted(token.instance_id), **free)
+        return
+    marking.put(token, state=TokenState.WAITING, waiting_for=Waiting.RETRY, **free)
+    scope = marking.draft.scope(token.scope_id)
+    waits.open_timer(marking, scope, token.node_id, token.id, TimerPurpose.RETRY, until)
+
+
+def error_thrown(marking: Marking, stimulus: ErrorThrown) -> Outcome:
+    token = _claimed(marking, stimulus.claim)
+    if isinstance(token, Stale):
+        return token
+    reset_steps(marking, token.instance_id)
+    marking.journal.log(LogKind.THROWN, token, {"error": stimulus.code, "message": stimulus.message})
+    thrown = propagation.Thrown(stimulus.code, stimulus.message, stimulus.variables, technical=False)
+    propagation.throw(marking, token, Phase.INSIDE, thrown)
+    return APPLIED
+
+
+def lease_expired(marking: Marking, stimulus: LeaseExpired) -> Outcome:
+    """R12: the retry policy counts failures of handlers; this counts losses of workers."""
+    token = marking.draft.tokens.get(stimulus.token_id)
+    if token is None:
+        return _absent(marking, stimulus.token_id, Needs(tokens=frozenset({stimulus.token_id})))
+    if token.state is not TokenState.EXECUTING or token.version != stimulus.version:
+        return Stale("the lease is not the one that expired")
+    lost = token.recoveries + 1
+    marking.journal.log(LogKind.RECOVERED, token, {"recoveries": lost, "owner": token.lease_owner})
+    if lost > marking.context.limits.recoveries:
+        incidents.fail(marking, token, token.phase, "worker_lost", f"its workers were lost {lost} times")
+        return APPLIED
+    marking.put(
+        token,
+        state=TokenState.READY,
+        recoveries=lost,
+        held=marking.is_halted(token.instance_id),
+        lease_owner=None,
+        lease_until=None,
+    )
+    return APPLIED
+
+
+def continued(marking: Marking, stimulus: Continued) -> Outcome:
+    token = _claimed(marking, stimulus.claim)
+    if isinstance(token, Stale):
+        return token
+    marking.queue(STEP_OF[token.phase], token.id)
+    return APPLIED
+
+
+# ------------------------------------------------------------------ time
+
+
+def timer_fired(marking: Marking, stimulus: TimerFired) -> Outcome:
+    timer = marking.draft.timers.get(stimulus.timer_id)
+    if timer is None:
+        return _absent(marking, stimulus.timer_id, Needs(timers=frozenset({stimulus.timer_id})))
+    if timer.status is not TimerStatus.SCHEDULED:
+        return Stale(f"the timer is {timer.status}")
+    if timer.due_at > marking.context.now:
+        return Stale("the timer is not due")
+    instance = marking.draft.instance(timer.instance_id)
+    if instance.status in HALTED_INSTANCES:
+        return halted(instance)
+    reset_steps(marking, instance.id)
+    if timer.purpose is TimerPurpose.EVENT:
+        return _event_timer(marking, timer)
+    marking.draft.timers.put(timer.id, replace(timer, status=TimerStatus.FIRED, fired=timer.fired + 1))
+    if timer.purpose is TimerPurpose.DEADLINE:
+        _deadline(marking, timer)
+    else:
+        _awake(marking, marking.draft.token(timer.token_id or ""))
+    return APPLIED
+
+
+def _awake(marking: Marking, token: Token) -> None:
+    """Back-off or delay is over."""
+    token = marking.put(token, state=TokenState.READY, waiting_for=None)
+    if token.phase is Phase.ENTER:
+        marking.start(token)
+
+
+def _deadline(marking: Marking, timer: Timer) -> None:
+    words = f"the deadline of {timer.node_id!r} has passed"
+    if timer.token_id is not None:
+        incidents.fail(marking, marking.draft.token(timer.token_id), Phase.INSIDE, waits.DEADLINE, words)
+        return
+    root = marking.draft.scope(timer.scope_id)
+    thrown = propagation.Thrown(waits.DEADLINE, words, {}, technical=True)
+    catcher = propagation.find_catcher_around(marking, root, thrown)
+    if catcher is not None:
+        propagation.catch(marking, root.instance_id, catcher, thrown)
+        return
+    error = {"code": waits.DEADLINE, "message": words, "node_id": timer.node_id}
+    incidents.halt(marking, marking.draft.instance(root.instance_id), InstanceStatus.FAILED, error)
+
+
+def _event_timer(marking: Marking, timer: Timer) -> Outcome:
+    node = marking.graph(timer.instance_id).nodes[timer.node_id]
+    event = waits.event_of(node, timer.event)
+    assert isinstance(event, TimerEvent)
+    now, policy = marking.context.now, event.catch_up
+    if is_missed(timer, policy, now):
+        skipped = next_firing(timer, policy, now)
+        marking.draft.timers.put(timer.id, replace(skipped, fired=timer.fired))
+        return Stale("missed, and the catch-up policy is to skip")
+    repeats = timer.cycle is not None and _may_happen_again(node.spec)
+    spent = replace(timer, status=TimerStatus.FIRED, fired=timer.fired + 1)
+    marking.draft.timers.put(timer.id, next_firing(timer, policy, now) if repeats else spent)
+    return _happened(marking, timer, {}, LogKind.FIRED)
+
+
+def _may_happen_again(spec: object) -> bool:
+    return isinstance(spec, Boundary | Start) and not spec.interrupting
+
+
+# ------------------------------------------------------------------ messages and signals
+
+
+def delivered(marking: Marking, stimulus: MessageDelivered | SignalDelivered) -> Outcome:
+    subscription = marking.draft.subscriptions.get(stimulus.subscription_id)
+    if subscription is None:
+        needs = Needs(subscriptions=frozenset({stimulus.subscription_id}))
+        return _absent(marking, stimulus.subscription_id, needs)
+    if subscription.status is not SubscriptionStatus.OPEN:
+        return Stale("not waiting any more")
+    instance = marking.draft.instance(subscription.instance_id)
+    if instance.status in HALTED_INSTANCES:
+        return halted(instance)
+    reset_steps(marking, instance.id)
+    if not _may_happen_again(marking.graph(instance.id).nodes[subscription.node_id].spec):
+        consumed = replace(subscription, status=SubscriptionStatus.CONSUMED)
+        marking.draft.subscriptions.put(subscription.id, consumed)
+    return _happened(marking, subscription, stimulus.payload, LogKind.DELIVERED)
+
+
+def _happened(marking: Marking, wait: Timer | Subscription, payload: Variables, kind: LogKind) -> Outcome:
+    """An event came, wherever it stands: event sub-process, boundary, catch event, event gateway."""
+    graph = marking.graph(wait.instance_id)
+    node = graph.nodes[wait.node_id]
+    happened = Happened(node.id, wait.event, payload)
+    spec = node.spec
+    if wait.token_id is None:
+        assert isinstance(spec, Start)
+        scope = marking.draft.scope(wait.scope_id)
+        write(marking.draft, graph, scope.id, None, payload_of(graph, happened))
+        token = scopes.run_handler(marking, scope, node.scope, spec.interrupting)
+        marking.journal.log(kind, token, node_id=node.id)
+        return APPLIED
+    host = marking.draft.token(wait.token_id)
+    marking.journal.log(kind, host, node_id=node.id)
+    if node.kind is Kind.BOUNDARY:
+        assert isinstance(spec, Boundary)
+        write(marking.draft, graph, host.scope_id, None, payload_of(graph, happened))
+        scopes.leave_by_boundary(marking, host, node, spec.interrupting)
+    else:
+        marking.attempt(host, Phase.INSIDE, lambda: marking.resume(host, happened))
+    return APPLIED
+
+
+# ------------------------------------------------------------------ people
+
+
+def task_completed(marking: Marking, stimulus: TaskCompleted) -> Outcome:
+    task = marking.draft.tasks.get(stimulus.task_id)
+    if task is None:
+        return _absent(marking, stimulus.task_id, Needs(tasks=frozenset({stimulus.task_id})))
+    if task.status is not TaskStatus.OPEN:
+        return Refused("TASK_NOT_OPEN", f"the task is {task.status}")
+    instance = marking.draft.instance(task.instance_id)
+    if instance.status in HALTED_INSTANCES or instance.status in TERMINAL_INSTANCES:
+        return halted(instance)
+    token = marking.draft.token(task.token_id)
+    visit = marking.visit(token)
+    assert isinstance(visit.node.spec, Human)
+    if (objection := forms.objection(visit, visit.node.spec, stimulus.variables)) is not None:
+        return objection
+    reset_steps(marking, instance.id)
+    done = replace(
+        task, status=TaskStatus.COMPLETED, assignee=stimulus.user or task.assignee, version=task.version + 1
+    )
+    marking.draft.tasks.put(task.id, done)
+    marking.attempt(token, Phase.INSIDE, lambda: marking.resume(token, Done(stimulus.variables)))
+    return APPLIED

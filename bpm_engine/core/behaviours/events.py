@@ -1,0 +1,114 @@
+"""Events (13.5), apart from where they stand: catching waits, throwing says, ending consumes."""
+
+from __future__ import annotations
+
+from bpm_engine.bpmn.graph import (
+    Catch,
+    CompensationEvent,
+    ErrorEvent,
+    EventSpec,
+    Graph,
+    MessageEvent,
+    SignalEvent,
+    TerminateEvent,
+    Throw,
+)
+from bpm_engine.core.effects import (
+    Await,
+    Awaited,
+    Compensate,
+    Consume,
+    Effect,
+    Fault,
+    Finish,
+    Happened,
+    RaiseError,
+    SendMessage,
+    SendSignal,
+    Terminate,
+    Trigger,
+)
+from bpm_engine.core.state import Variables
+from bpm_engine.core.visit import Visit
+
+
+def enter_pass(visit: Visit) -> tuple[Effect, ...]:
+    """Start events, boundary events, abstract and manual tasks, none intermediate events: nothing to do."""
+    return (Finish(),)
+
+
+def enter_catch(visit: Visit) -> tuple[Effect, ...]:
+    """Intermediate catch event, receive task: rests until its event comes."""
+    spec = visit.node.spec
+    assert isinstance(spec, Catch)
+    return (Await(tuple(Awaited(visit.node.id, index, event) for index, event in enumerate(spec.events))),)
+
+
+def caught(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
+    assert isinstance(trigger, Happened)
+    return (Finish(payload_of(visit.graph, trigger)),)
+
+
+def payload_of(graph: Graph, happened: Happened) -> Variables:
+    """A message's payload goes under its variable, or is merged."""
+    spec = graph.nodes[happened.node_id].spec
+    events: tuple[EventSpec, ...] = getattr(spec, "events", ())
+    event = events[happened.index] if events else None
+    if isinstance(event, MessageEvent) and event.payload_variable is not None:
+        return {event.payload_variable: happened.payload}
+    return happened.payload
+
+
+def enter_throw(visit: Visit) -> tuple[Effect, ...]:
+    """Intermediate throw event: says it, and goes on; a compensation waits first."""
+    return _thrown(visit, then=(Finish(),))
+
+
+def throw_compensated(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
+    return (Finish(),)
+
+
+def enter_end(visit: Visit) -> tuple[Effect, ...]:
+    """End event: throws what it throws and consumes the token (13.5.6)."""
+    return _thrown(visit, then=(Consume(),))
+
+
+def end_compensated(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
+    return (Consume(),)
+
+
+def _thrown(visit: Visit, then: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    """Messages and signals first; an error, a terminate or a compensation decides what comes next."""
+    spec = visit.node.spec
+    events = spec.events if isinstance(spec, Throw) else ()
+    said = tuple(effect for event in events if (effect := _said(visit, event)) is not None)
+    for event in events:
+        match event:
+            case ErrorEvent():
+                message = "" if event.message is None else visit.text(event.message, "an error message")
+                return (*said, RaiseError(event.code, message))
+            case TerminateEvent():
+                return (*said, Terminate())
+            case CompensationEvent():
+                return (*said, Compensate(event.activity))
+    return (*said, *then)
+
+
+def _said(visit: Visit, event: EventSpec) -> Effect | None:
+    match event:
+        case MessageEvent():
+            return message_to_send(visit, event)
+        case SignalEvent():
+            return SendSignal(visit.text(event.name, "a signal name"), visit.token.local or {})
+        case ErrorEvent() | TerminateEvent() | CompensationEvent():
+            return None
+        case _:
+            raise Fault("UNSUPPORTED_EVENT", f"{type(event).__name__} cannot be thrown")
+
+
+def message_to_send(visit: Visit, event: MessageEvent) -> SendMessage:
+    """The payload is what the input mappings of the node made."""
+    key = None
+    if event.correlation_key is not None:
+        key = visit.text(event.correlation_key, "a correlation key")
+    return SendMessage(visit.text(event.name, "a message name"), key, visit.token.local or {})

@@ -1,0 +1,252 @@
+"""Compensation: undoing what completed, strictly last first, one after the other (13.5.5).
+
+A completed activity that can be undone leaves a record with a snapshot of its variables; so does a
+completed sub-process with something to undo inside. A throw, or a saga that failed, asks for the records
+of its scope in falling order. A record runs its handler, or the compensation event sub-process of the
+completed scope, or is descended into. The next record starts when the former is done; each is used
+once. Whoever asked waits, and the records remember who that is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from bpm_engine.bpmn.graph import CompensationEvent, Kind, Throw
+from bpm_engine.core import incidents, propagation, scopes, waits
+from bpm_engine.core.effects import Compensate, Undone
+from bpm_engine.core.lifecycle import TERMINAL_TOKENS
+from bpm_engine.core.state import (
+    CompensationRecord,
+    CompensationStatus,
+    LogKind,
+    Mode,
+    Phase,
+    Scope,
+    ScopeState,
+    Token,
+    TokenState,
+    Variables,
+    Waiting,
+)
+
+if TYPE_CHECKING:
+    from bpm_engine.core.marking import Marking
+    from bpm_engine.core.visit import Visit
+
+CONTAINERS = frozenset({Kind.SCOPE, Kind.REPEAT})
+PASSED_OVER = frozenset({"event", "repeat"})  # a throw in these compensates the scope around them
+
+
+# ------------------------------------------------------------------ records
+
+
+def record(marking: Marking, visit: Visit, order: int) -> None:
+    """Arm compensation: once per completion, with the variables as they are now."""
+    node, token = visit.node, visit.token
+    if token.mode is Mode.COMPENSATION:
+        return
+    if node.undo is not None:
+        _write(marking, token, order, handler_id=node.undo, snapshot=visit.view().flat())
+    elif node.kind in CONTAINERS and visit.graph.scopes[node.id].compensable:
+        for inner in marking.draft.scopes.where("token_id", token.id):
+            if inner.state is ScopeState.COMPLETED:
+                _write(marking, token, order, inner_scope_id=inner.id)
+
+
+def _write(
+    marking: Marking,
+    token: Token,
+    order: int,
+    handler_id: str | None = None,
+    inner_scope_id: str | None = None,
+    snapshot: Variables | None = None,
+) -> None:
+    row = CompensationRecord(
+        id=marking.context.new_id(),
+        tenant_id=token.tenant_id,
+        instance_id=token.instance_id,
+        root_instance_id=token.root_instance_id,
+        scope_id=token.scope_id,
+        node_id=token.node_id,
+        handler_id=handler_id,
+        inner_scope_id=inner_scope_id,
+        order=order,
+        snapshot=snapshot or {},
+    )
+    marking.draft.compensations.put(row.id, row)
+
+
+def mark(
+    marking: Marking, record_id: str, status: CompensationStatus, requested_by: str | None = None
+) -> None:
+    row = marking.draft.compensations.get(record_id)
+    if row is None:
+        return
+    changed = replace(row, status=status, requested_by=requested_by or row.requested_by)
+    marking.draft.compensations.put(record_id, changed)
+
+
+# ------------------------------------------------------------------ asking
+
+
+def begin(marking: Marking, visit: Visit, effect: Compensate) -> None:
+    marking.draft.require_records(visit.token.instance_id)
+    marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.COMPENSATION)
+    proceed(marking, visit.token)
+
+
+def proceed(marking: Marking, requester: Token) -> None:
+    """Run the next record, or tell the requester that there is none."""
+    marking.draft.require_records(requester.instance_id)
+    scope = _compensated_scope(marking, requester)
+    row = _next(marking, requester, scope.id, _wanted(marking, requester))
+    if row is not None:
+        _run(marking, requester, row)
+    elif requester.error is not None:
+        _end_saga(marking, requester)
+    else:
+        marking.resume(requester, Undone())
+
+
+def _compensated_scope(marking: Marking, requester: Token) -> Scope:
+    """A throw compensates its own scope; from an event sub-process, the enclosing one (decision 9)."""
+    scope = marking.draft.scope(requester.scope_id)
+    if requester.error is not None:
+        return scope
+    graph = marking.graph(requester.instance_id)
+    while graph.scopes[scope.node_id].kind in PASSED_OVER and scope.parent_id is not None:
+        scope = marking.draft.scope(scope.parent_id)
+    return scope
+
+
+def _wanted(marking: Marking, requester: Token) -> str | None:
+    spec = marking.node(requester).spec
+    events = spec.events if isinstance(spec, Throw) else ()
+    return next((event.activity for event in events if isinstance(event, CompensationEvent)), None)
+
+
+def _next(
+    marking: Marking, requester: Token, scope_id: str, activity: str | None
+) -> CompensationRecord | None:
+    """The record to run now; sub-processes on the way are descended into, and done when they are empty."""
+    rows = marking.draft.compensations.where("scope_id", scope_id)
+    for row in sorted(rows, key=lambda row: -row.order):
+        if activity is not None and row.node_id != activity:
+            continue
+        is_open = row.status is CompensationStatus.PENDING or (
+            row.status is CompensationStatus.RUNNING and row.requested_by == requester.id
+        )
+        if not is_open:
+            continue
+        if _handler(marking, row) is not None:
+            if row.status is CompensationStatus.PENDING:
+                return row
+            continue
+        mark(marking, row.id, CompensationStatus.RUNNING, requester.id)
+        found = _next(marking, requester, row.inner_scope_id or "", None)
+        if found is not None:
+            return found
+        mark(marking, row.id, CompensationStatus.COMPLETED)
+    return None
+
+
+def _handler(marking: Marking, row: CompensationRecord) -> str | None:
+    """The node that undoes it: its own handler, or the compensation event sub-process inside."""
+    if row.handler_id is not None or row.inner_scope_id is None:
+        return row.handler_id
+    inner = marking.draft.scope(row.inner_scope_id)
+    return marking.graph(row.instance_id).scopes[inner.node_id].compensation_handler
+
+
+def _run(marking: Marking, requester: Token, row: CompensationRecord) -> None:
+    handler_id = _handler(marking, row)
+    assert handler_id is not None
+    mark(marking, row.id, CompensationStatus.RUNNING, requester.id)
+    place = row.scope_id if row.handler_id is not None else row.inner_scope_id or ""
+    scope = marking.draft.scope(place)
+    if scope.state is ScopeState.COMPLETED:
+        scope = replace(scope, state=ScopeState.COMPENSATING)
+        marking.draft.scopes.put(scope.id, scope)
+    token = marking.spawn(
+        scope, handler_id, mode=Mode.COMPENSATION, compensates=row.id, local=row.snapshot or None
+    )
+    marking.start(token)
+
+
+def handler_done(marking: Marking, token: Token) -> None:
+    assert token.compensates is not None
+    marking.draft.require_records(token.instance_id)
+    row = marking.draft.compensations.get(token.compensates)
+    assert row is not None
+    assert row.requested_by is not None
+    mark(marking, row.id, CompensationStatus.COMPLETED)
+    marking.journal.log(LogKind.COMPENSATED, token, node_id=row.node_id)
+    marking.end(token)
+    scope = marking.draft.scope(token.scope_id)
+    if scope.state is ScopeState.COMPENSATING and not scope.live:
+        marking.draft.scopes.put(scope.id, replace(scope, state=ScopeState.COMPLETED))
+    requester = marking.draft.token(row.requested_by)
+    if requester.state not in TERMINAL_TOKENS:
+        proceed(marking, requester)
+
+
+# ------------------------------------------------------------------ sagas
+
+
+def saga_around(marking: Marking, token: Token) -> Scope | None:
+    """The nearest scope with `bpm:saga`, outwards through the callers."""
+    at: Token | None = token
+    while at is not None:
+        scope = marking.draft.scope(at.scope_id)
+        if marking.graph(at.instance_id).scopes[scope.node_id].saga:
+            return scope
+        at = marking.owner(scope)
+    return None
+
+
+def begin_saga(marking: Marking, token: Token, scope: Scope, error: Variables) -> None:
+    """A step failed for good: what else runs in the scope stops, what completed is undone (decision 11)."""
+    marking.draft.require_records(scope.instance_id)
+    requester = token
+    while requester.scope_id != scope.id:
+        owner = marking.owner(marking.draft.scope(requester.scope_id))
+        assert owner is not None
+        requester = owner
+    waits.close_handlers(marking, scope)
+    scopes.cancel_content(marking, requester)
+    scopes.cancel_tokens(marking, marking.draft.scope(scope.id), spared=requester.id)
+    if waits.may_have(marking.node(requester), requester):
+        waits.close(marking, requester)
+    requester = marking.put(
+        marking.draft.token(requester.id),
+        state=TokenState.WAITING,
+        waiting_for=Waiting.COMPENSATION,
+        phase=Phase.ENTER,
+        error=error,
+        topic=None,
+        lease_owner=None,
+        lease_until=None,
+    )
+    marking.journal.log(LogKind.FAILED, requester, {k: error[k] for k in ("code", "message")})
+    marking.draft.scopes.put(scope.id, replace(marking.draft.scope(scope.id), state=ScopeState.COMPENSATING))
+    proceed(marking, requester)
+
+
+def _end_saga(marking: Marking, requester: Token) -> None:
+    """Everything is undone: the scope fails with the original error, as seen from outside."""
+    error = requester.error or {}
+    scope = marking.draft.scope(requester.scope_id)
+    marking.draft.scopes.put(scope.id, replace(scope, state=ScopeState.ACTIVE))
+    owner = marking.owner(scope)
+    thrown = propagation.Thrown(error["code"], error["message"], {}, error["technical"])
+    catcher = None if owner is None else propagation.find_catcher(marking, owner, thrown)
+    outer = None if owner is None else saga_around(marking, owner)
+    if owner is not None and catcher is not None:
+        propagation.catch(marking, requester.instance_id, catcher, thrown)
+    elif owner is not None and outer is not None:
+        begin_saga(marking, owner, outer, error)
+    else:
+        failed = marking.put(requester, waiting_for=None, state=TokenState.FAILED)
+        incidents.raise_incident(marking, failed, Phase.ENTER, error)

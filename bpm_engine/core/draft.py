@@ -1,0 +1,313 @@
+"""The rows as the current advance has changed them so far, over a snapshot that stays untouched.
+
+Reading falls through to the snapshot; what neither has is `Lacking`, unless it is known not to exist.
+Every write can be taken back to a mark, so that a step that fails leaves nothing half-written. In the
+end the draft becomes a `Changes`. It knows rows, not BPMN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from bpm_engine.core.changes import Changes, Rows
+from bpm_engine.core.needs import Lacking, Needs
+from bpm_engine.core.snapshot import JoinKey, Snapshot
+from bpm_engine.core.state import (
+    CompensationRecord,
+    HumanTask,
+    Instance,
+    Join,
+    LogEntry,
+    OutboxEvent,
+    Scope,
+    Subscription,
+    SubscriptionStatus,
+    TaskStatus,
+    ThrownMessage,
+    ThrownSignal,
+    Timer,
+    TimerStatus,
+    Token,
+    Variables,
+)
+
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
+Undo = list[tuple[dict[Any, Any], Any, Any]]
+NOTHING: Any = object()
+
+
+class Table(Generic[K, R]):
+    """One table: the snapshot's rows, the draft's rows over them, and groups by column made on demand.
+
+    The columns that rows are grouped by never change in a row's life, so groups only grow.
+    """
+
+    __slots__ = ("_groups", "_undo", "base", "current")
+
+    def __init__(self, base: Mapping[K, R], undo: Undo) -> None:
+        self.base = base
+        self.current: dict[K, R] = {}
+        self._groups: dict[str, dict[Any, dict[K, None]]] = {}
+        self._undo = undo
+
+    def get(self, key: K) -> R | None:
+        row = self.current.get(key)
+        return row if row is not None else self.base.get(key)
+
+    def put(self, key: K, row: R) -> None:
+        self._undo.append((self.current, key, self.current.get(key, NOTHING)))
+        self.current[key] = row
+        for column, group in self._groups.items():
+            group.setdefault(getattr(row, column), {})[key] = None
+
+    def where(self, column: str, value: object) -> list[R]:
+        group = self._groups.get(column)
+        if group is None:
+            group = self._groups[column] = self._grouped(column)
+        return [row for key in group.get(value, ()) if (row := self.get(key)) is not None]
+
+    def is_new(self, key: K) -> bool:
+        return key not in self.base
+
+    def rows(self) -> Rows[R]:
+        inserted = [row for key, row in self.current.items() if key not in self.base]
+        updated = [row for key, row in self.current.items() if key in self.base and row != self.base[key]]
+        return Rows(inserted, updated)
+
+    def _grouped(self, column: str) -> dict[Any, dict[K, None]]:
+        group: dict[Any, dict[K, None]] = {}
+        for rows in (self.base, self.current):
+            for key, row in rows.items():
+                group.setdefault(getattr(row, column), {})[key] = None
+        return group
+
+
+class Mark(NamedTuple):
+    undo: int
+    log: int
+    outbox: int
+    messages: int
+    signals: int
+
+
+class Draft:
+    __slots__ = (
+        "compensations",
+        "instances",
+        "joins",
+        "log",
+        "messages",
+        "outbox",
+        "patches",
+        "population",
+        "scopes",
+        "seq",
+        "signals",
+        "snapshot",
+        "steps",
+        "subscriptions",
+        "tasks",
+        "timers",
+        "tokens",
+        "undo",
+    )
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.undo: Undo = []
+        self.instances: Table[str, Instance] = Table(snapshot.instances, self.undo)
+        self.scopes: Table[str, Scope] = Table(snapshot.scopes, self.undo)
+        self.tokens: Table[str, Token] = Table(snapshot.tokens, self.undo)
+        self.joins: Table[JoinKey, Join] = Table(snapshot.joins, self.undo)
+        self.timers: Table[str, Timer] = Table(snapshot.timers, self.undo)
+        self.subscriptions: Table[str, Subscription] = Table(snapshot.subscriptions, self.undo)
+        self.tasks: Table[str, HumanTask] = Table(snapshot.tasks, self.undo)
+        self.compensations: Table[str, CompensationRecord] = Table(snapshot.compensations, self.undo)
+        self.patches: dict[str, Variables] = {}
+        self.seq: dict[str, int] = {}  # instance id -> last log number
+        self.population: dict[str, int] = {}  # instance id -> live tokens
+        self.steps: dict[str, int] = {}  # instance id -> automatic steps since the last rest
+        self.log: list[LogEntry] = []
+        self.outbox: list[OutboxEvent] = []
+        self.messages: list[ThrownMessage] = []
+        self.signals: list[ThrownSignal] = []
+
+    # ------------------------------------------------------------------ reading
+
+    def token(self, token_id: str) -> Token:
+        row = self.tokens.current.get(token_id) or self.snapshot.tokens.get(token_id)
+        if row is None:
+            raise Lacking(Needs(tokens=frozenset({token_id})))
+        return row
+
+    def scope(self, scope_id: str) -> Scope:
+        row = self.scopes.current.get(scope_id) or self.snapshot.scopes.get(scope_id)
+        if row is None:
+            raise Lacking(Needs(scopes=frozenset({scope_id})))
+        return row
+
+    def instance(self, instance_id: str) -> Instance:
+        row = self.instances.current.get(instance_id) or self.snapshot.instances.get(instance_id)
+        if row is None:
+            raise Lacking(Needs(instances=frozenset({instance_id})))
+        return row
+
+    def variable_layers(self, scope: Scope) -> tuple[Variables, Variables]:
+        """What the scope declares: first what was written in this advance, then what was there."""
+        return self.patches.get(scope.id) or {}, scope.variables
+
+    # ------------------------------------------------------------------ writing
+
+    def set_variable(self, scope_id: str, name: str, value: Any) -> None:
+        patch = self.patches.get(scope_id)
+        if patch is None:
+            patch = self.patches[scope_id] = {}
+        self.undo.append((patch, name, patch.get(name, NOTHING)))
+        patch[name] = value
+
+    def set_counter(self, counters: dict[str, int], instance_id: str, value: int) -> None:
+        self.undo.append((counters, instance_id, counters.get(instance_id, NOTHING)))
+        counters[instance_id] = value
+
+    def next_seq(self, instance_id: str) -> int:
+        last = self.seq.get(instance_id)
+        if last is None:
+            last = self.scope(instance_id).seq
+        self.set_counter(self.seq, instance_id, last + 1)
+        return last + 1
+
+    def mark(self) -> Mark:
+        return Mark(len(self.undo), len(self.log), len(self.outbox), len(self.messages), len(self.signals))
+
+    def rollback(self, mark: Mark) -> None:
+        while len(self.undo) > mark.undo:
+            table, key, before = self.undo.pop()
+            if before is NOTHING:
+                del table[key]
+            else:
+                table[key] = before
+        del self.log[mark.log :]
+        del self.outbox[mark.outbox :]
+        del self.messages[mark.messages :]
+        del self.signals[mark.signals :]
+
+    # ------------------------------------------------------------------ what may be concluded from absence
+
+    def require(self, **needs: frozenset[Any]) -> None:
+        raise Lacking(Needs(**needs))
+
+    def require_waits(self, token: Token) -> None:
+        known = self.snapshot
+        if known.whole or token.id in known.waits or token.scope_id in known.complete:
+            return
+        if not self.tokens.is_new(token.id):
+            self.require(waits=frozenset({token.id}))
+
+    def require_handlers(self, scope: Scope) -> None:
+        known = self.snapshot
+        if known.whole or scope.id in known.handlers or scope.id in known.complete:
+            return
+        if not self.scopes.is_new(scope.id):
+            self.require(handlers=frozenset({scope.id}))
+
+    def require_siblings(self, scope: Scope) -> None:
+        known = self.snapshot
+        if known.whole or scope.id in known.siblings or scope.id in known.complete:
+            return
+        if not self.scopes.is_new(scope.id):
+            self.require(siblings=frozenset({scope.id}))
+
+    def require_complete(self, scope: Scope) -> None:
+        known = self.snapshot
+        if not (known.whole or scope.id in known.complete or self.scopes.is_new(scope.id)):
+            self.require(complete=frozenset({scope.id}))
+
+    def require_inside(self, token: Token) -> None:
+        known = self.snapshot
+        if known.whole or token.id in known.inside or token.scope_id in known.complete:
+            return
+        if not self.tokens.is_new(token.id):
+            self.require(inside=frozenset({token.id}))
+
+    def require_join(self, scope: Scope, node_id: str) -> None:
+        known, key = self.snapshot, (scope.id, node_id)
+        if known.whole or key in known.joins_loaded or scope.id in known.complete:
+            return
+        if not self.scopes.is_new(scope.id):
+            self.require(joins=frozenset({key}))
+
+    def require_item(self, scope: Scope, index: int) -> None:
+        known, key = self.snapshot, (scope.id, index)
+        if known.whole or key in known.items or scope.id in known.complete:
+            return
+        if not self.scopes.is_new(scope.id):
+            self.require(items=frozenset({key}))
+
+    def require_outputs(self, scope: Scope) -> None:
+        known = self.snapshot
+        if not (known.whole or scope.id in known.outputs or self.scopes.is_new(scope.id)):
+            self.require(outputs=frozenset({scope.id}))
+
+    def require_records(self, instance_id: str) -> None:
+        known = self.snapshot
+        if not (known.whole or instance_id in known.records or self.instances.is_new(instance_id)):
+            self.require(records=frozenset({instance_id}))
+
+    # ------------------------------------------------------------------ the end
+
+    def changes(self) -> Changes:
+        self._fold_counters()
+        inserted, updated = self._scopes()
+        return Changes(
+            instances=self.instances.rows(),
+            scopes=Rows(inserted, updated),
+            patches={k: patch for k, patch in self.patches.items() if patch and not self.scopes.is_new(k)},
+            tokens=self.tokens.rows(),
+            joins=self.joins.rows(),
+            timers=_without(self.timers.rows(), TimerStatus.SCHEDULED),
+            subscriptions=_without(self.subscriptions.rows(), SubscriptionStatus.OPEN),
+            tasks=_without(self.tasks.rows(), TaskStatus.OPEN),
+            compensations=self.compensations.rows(),
+            log=self.log,
+            outbox=self.outbox,
+            messages=self.messages,
+            signals=self.signals,
+        )
+
+    def _fold_counters(self) -> None:
+        """The counters of an instance sit on its root scope, which has the instance's id."""
+        for instance_id in {**self.seq, **self.population, **self.steps}:
+            root = self.scope(instance_id)
+            self.scopes.current[instance_id] = replace(
+                root,
+                seq=self.seq.get(instance_id, root.seq),
+                population=self.population.get(instance_id, root.population),
+                steps=self.steps.get(instance_id, root.steps),
+            )
+        for scope_id, patch in self.patches.items():
+            scope = self.scope(scope_id)
+            if patch and scope.written is not None:
+                written = sorted({*scope.written, *patch})
+                self.scopes.current[scope_id] = replace(scope, written=written)
+
+    def _scopes(self) -> tuple[list[Scope], list[Scope]]:
+        rows = self.scopes.rows()
+        inserted = [
+            replace(scope, variables={**scope.variables, **patch})
+            if (patch := self.patches.get(scope.id))
+            else scope
+            for scope in rows.inserted
+        ]
+        return inserted, rows.updated
+
+
+W = TypeVar("W", Timer, Subscription, HumanTask)
+
+
+def _without(rows: Rows[W], kept: TimerStatus | SubscriptionStatus | TaskStatus) -> Rows[W]:
+    """Waits that were opened and closed within one advance never existed for anybody else."""
+    return Rows([row for row in rows.inserted if row.status == kept], rows.updated)

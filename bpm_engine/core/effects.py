@@ -1,0 +1,171 @@
+"""What a behaviour wants to happen: imperative, plain values, carried out by `marking.perform` alone.
+
+A behaviour looks and decides; it changes nothing. Because an effect is data, a behaviour can be read
+as the specification's sentence about its element, and whatever an effect implies (waits to close,
+counters, history) is written once, in the interpreter.
+
+`Trigger` values go the other way: what a resting token is told when that for which it rested came.
+`Fault` is how anything in a step says that the model or the data is wrong; the step is undone and the
+token becomes an incident.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from bpm_engine.bpmn.graph import EventSpec, Flow
+from bpm_engine.core.context import Resolved
+from bpm_engine.core.state import Json, Variables
+
+
+class Fault(Exception):  # noqa: N818 - the word of the trade; it never leaves the core
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+
+
+class Effect(msgspec.Struct, frozen=True, gc=False):
+    pass
+
+
+class Take(Effect, frozen=True):
+    """Go along these flows: one moves the token, several fork it."""
+
+    flows: tuple[Flow, ...]
+
+
+class Assign(Effect, frozen=True):
+    """Write these variables, from where the token stands."""
+
+    values: Variables
+
+
+class Finish(Effect, frozen=True):
+    """The node is done with this result; go on by its outgoing flows."""
+
+    result: Variables | None = None
+
+
+class Consume(Effect, frozen=True):
+    """The token's path ends here."""
+
+
+class Park(Effect, frozen=True):
+    """Wait at this join until it fires."""
+
+
+class OfferWork(Effect, frozen=True):
+    topic: str
+    priority: int
+
+
+class AskPerson(Effect, frozen=True):
+    name: str
+    assignee: str | None
+    candidate_users: list[str]
+    candidate_groups: list[str]
+    priority: int
+    due_at: datetime | None
+    follow_up_at: datetime | None
+    form_key: str | None
+
+
+class Awaited(Effect, frozen=True):
+    """One event somebody waits for: the node that it triggers, which of the node's events, what it is."""
+
+    node_id: str
+    index: int
+    event: EventSpec
+
+
+class Await(Effect, frozen=True):
+    """Wait for whichever of these comes first."""
+
+    events: tuple[Awaited, ...]
+
+
+class Choose(Effect, frozen=True):
+    """An event gateway's winner: go on at that node, whose event has just happened."""
+
+    node_id: str
+    result: Variables
+
+
+class OpenScope(Effect, frozen=True):
+    """Begin the sub-process of this node, and wait around it."""
+
+
+class OpenRepetition(Effect, frozen=True):
+    """Run the inner node once per item; `items` None: by count alone."""
+
+    count: int
+    items: list[Json] | None
+
+
+class Call(Effect, frozen=True):
+    """Start an instance of another process, and wait for its end."""
+
+    target: Resolved
+    variables: Variables
+    business_key: str | None
+
+
+class SendMessage(Effect, frozen=True):
+    name: str
+    correlation_key: str | None
+    payload: Variables
+
+
+class SendSignal(Effect, frozen=True):
+    name: str
+    payload: Variables
+
+
+class RaiseError(Effect, frozen=True):
+    code: str | None
+    message: str
+
+
+class Compensate(Effect, frozen=True):
+    """Undo what completed in the scope, last first, and wait until that is done."""
+
+    activity: str | None
+
+
+class Terminate(Effect, frozen=True):
+    """End everything else in the innermost scope."""
+
+
+class Trigger(msgspec.Struct, frozen=True, gc=False):
+    pass
+
+
+class Done(Trigger, frozen=True):
+    """The work or the person's task is finished."""
+
+    result: Variables
+
+
+class Happened(Trigger, frozen=True):
+    """The event at this node came: timer, message, signal."""
+
+    node_id: str
+    index: int
+    payload: Variables
+
+
+class Ended(Trigger, frozen=True):
+    """What the token waited around has ended: a sub-process, a repetition, a called instance."""
+
+    result: Variables | None = None
+
+
+class Joined(Trigger, frozen=True):
+    """The join fired; this token goes on for all it consumed."""
+
+
+class Undone(Trigger, frozen=True):
+    """Everything that the token wanted compensated is compensated."""

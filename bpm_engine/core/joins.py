@@ -1,0 +1,196 @@
+"""Joins: counting arrivals, firing, and seeing when one can never fire.
+
+A join belongs to (scope, gateway). Arrived tokens wait at the gateway with the flow they came by; when
+it fires, one token per flow is consumed and the last of them goes on; a surplus stays for the next
+time. The parallel join decides on arrival; the inclusive join decides when everything else rests,
+because a token far away may decide it (13.4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from bpm_engine.bpmn.graph import Kind, Node
+from bpm_engine.core import incidents
+from bpm_engine.core.behaviours.gateways import inclusive_fires, parallel_fires
+from bpm_engine.core.effects import Joined, Park
+from bpm_engine.core.lifecycle import TERMINAL_TOKENS
+from bpm_engine.core.state import (
+    Join,
+    Phase,
+    Scope,
+    ScopeState,
+    SubscriptionStatus,
+    TimerStatus,
+    Token,
+    TokenState,
+    Waiting,
+)
+
+if TYPE_CHECKING:
+    from bpm_engine.core.marking import Marking
+    from bpm_engine.core.visit import Visit
+
+
+def park(marking: Marking, visit: Visit, effect: Park) -> None:
+    join = _arrived(marking, visit)
+    marking.draft.joins.put((join.scope_id, join.node_id), join)
+    if visit.node.kind is Kind.PARALLEL and parallel_fires(visit.node, join):
+        _fire(marking, visit, join)
+    else:
+        marking.put(
+            visit.token,
+            state=TokenState.WAITING,
+            waiting_for=Waiting.JOIN,
+            phase=Phase.INSIDE,
+            flow_id=_flow(visit, join),
+        )
+
+
+def _arrived(marking: Marking, visit: Visit) -> Join:
+    token, node = visit.token, visit.node
+    scope = marking.draft.scope(token.scope_id)
+    marking.draft.require_join(scope, node.id)
+    join = marking.draft.joins.get((scope.id, node.id)) or Join(
+        id=marking.context.new_id(),
+        tenant_id=token.tenant_id,
+        instance_id=token.instance_id,
+        root_instance_id=token.root_instance_id,
+        scope_id=scope.id,
+        node_id=node.id,
+        expected=len(node.incoming),
+    )
+    flow = _flow(visit, join)
+    visit.token = replace(token, flow_id=flow) if token.flow_id != flow else token
+    return _with_arrivals(join, {**join.arrivals, flow: join.arrivals.get(flow, 0) + 1})
+
+
+def _flow(visit: Visit, join: Join) -> str:
+    """The flow that the token came by; one put here by an operator fills the first empty flow."""
+    incoming = visit.node.incoming
+    if visit.token.flow_id in incoming:
+        return visit.token.flow_id or incoming[0]
+    return next((flow for flow in incoming if not join.arrivals.get(flow)), incoming[0])
+
+
+def _with_arrivals(join: Join, arrivals: dict[str, int]) -> Join:
+    filled = {flow: count for flow, count in arrivals.items() if count}
+    return replace(join, arrivals=filled, joined=len(filled))
+
+
+def _fire(marking: Marking, visit: Visit, join: Join) -> None:
+    """Consume one token per filled flow; the visiting token goes on."""
+    survivor = visit.token
+    taken = {survivor.flow_id}
+    for token in _parked_at(marking, join):
+        if token.flow_id not in taken and token.id != survivor.id:
+            taken.add(token.flow_id)
+            marking.end(token)
+    left = {flow: count - (flow in taken) for flow, count in join.arrivals.items()}
+    fired = replace(_with_arrivals(join, left), fired=join.fired + 1)
+    marking.draft.joins.put((join.scope_id, join.node_id), fired)
+    marking.resume(survivor, Joined())
+
+
+def _parked_at(marking: Marking, join: Join) -> list[Token]:
+    """First come, first served; ids settle ties, so that the choice is the same everywhere."""
+    here = [
+        token
+        for token in marking.draft.tokens.where("scope_id", join.scope_id)
+        if token.node_id == join.node_id
+        and token.waiting_for is Waiting.JOIN
+        and token.state is TokenState.WAITING
+    ]
+    return sorted(here, key=lambda token: (token.entered_at, token.id))
+
+
+# ------------------------------------------------------------------ when everything rests
+
+
+def settle(marking: Marking) -> bool:
+    """Fire what the rest of the marking lets fire; True when there is something to do again."""
+    touched, marking.dirty = marking.dirty, {}
+    for scope_id in touched:
+        scope = marking.draft.scope(scope_id)
+        if scope.inclusive_waiting and scope.state is ScopeState.ACTIVE and _fire_inclusive(marking, scope):
+            marking.dirty.update(touched)
+            return True
+    for scope_id in touched:
+        scope = marking.draft.scope(scope_id)
+        if 0 < scope.live == scope.parked and scope_id == scope.root_instance_id:
+            _report_deadlock(marking, scope)
+    return bool(marking.agenda)
+
+
+def _fire_inclusive(marking: Marking, scope: Scope) -> bool:
+    if marking.is_halted(scope.instance_id):
+        return False
+    marking.draft.require_siblings(scope)
+    graph = marking.graph(scope.instance_id)
+    tokens = [t for t in marking.draft.tokens.where("scope_id", scope.id) if t.state not in TERMINAL_TOKENS]
+    for node_id in graph.scopes[scope.node_id].inclusives:
+        node = graph.nodes[node_id]
+        here = [token for token in tokens if token.node_id == node_id and token.waiting_for is Waiting.JOIN]
+        if not here or any(token.state is TokenState.FAILED for token in here):
+            continue
+        elsewhere = (token.node_id for token in tokens if token not in here)
+        if inclusive_fires(node, {token.flow_id or "" for token in here}, elsewhere):
+            _fire_waiting(marking, scope, node)
+            return True
+    return False
+
+
+def _fire_waiting(marking: Marking, scope: Scope, node: Node) -> None:
+    marking.draft.require_join(scope, node.id)
+    join = marking.draft.joins.get((scope.id, node.id))
+    assert join is not None
+    survivor = _parked_at(marking, join)[-1]
+    marking.attempt(survivor, Phase.INSIDE, lambda: _fire(marking, marking.visit(survivor), join))
+
+
+# ------------------------------------------------------------------ deadlock
+
+
+def _report_deadlock(marking: Marking, root: Scope) -> None:
+    """Every token of the call tree is parked. If nothing else is awaited either, say so (decision 20)."""
+    marking.draft.require_complete(root)
+    if _something_is_awaited(marking, root.id):
+        return
+    for token in _dead(marking, root.id):
+        if not marking.is_halted(token.instance_id):
+            incidents.fail(marking, token, Phase.INSIDE, "DEADLOCK", _deadlock_words(marking, token))
+
+
+def _something_is_awaited(marking: Marking, root_id: str) -> bool:
+    draft = marking.draft
+    timers = draft.timers.where("root_instance_id", root_id)
+    subscriptions = draft.subscriptions.where("root_instance_id", root_id)
+    return any(timer.status is TimerStatus.SCHEDULED for timer in timers) or any(
+        subscription.status is SubscriptionStatus.OPEN for subscription in subscriptions
+    )
+
+
+def _dead(marking: Marking, root_id: str) -> list[Token]:
+    """One token of each join that misses a partner."""
+    waiting = [
+        token
+        for token in marking.draft.tokens.where("root_instance_id", root_id)
+        if token.waiting_for is Waiting.JOIN and token.state is TokenState.WAITING
+    ]
+    missing = [token for token in waiting if marking.node(token).kind is not Kind.INCLUSIVE]
+    return list({(token.scope_id, token.node_id): token for token in _in_order(missing or waiting)}.values())
+
+
+def _in_order(tokens: Iterable[Token]) -> list[Token]:
+    return sorted(tokens, key=lambda token: (token.entered_at, token.id), reverse=True)
+
+
+def _deadlock_words(marking: Marking, token: Token) -> str:
+    node = marking.node(token)
+    join = marking.draft.joins.get((token.scope_id, token.node_id))
+    arrivals = join.arrivals if join is not None else {}
+    missing = ", ".join(flow for flow in node.incoming if not arrivals.get(flow))
+    return f"the join {node.id!r} can never fire: no token can arrive any more by {missing}"

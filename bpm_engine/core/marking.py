@@ -1,0 +1,512 @@
+"""The interpreter: the only code that moves tokens and keeps the counts of their scopes.
+
+Behaviours decide, this module carries out. An agenda of small steps (enter, complete, leave, close) is
+worked off until every token rests; it is iterative, so loops of any length run in bounded memory. A
+step is atomic: if anything in it faults, the draft is taken back to the step's beginning and the token
+becomes an incident. When the agenda is empty, `settle` lets inclusive joins fire and finds deadlocks.
+
+What concerns waits, joins, scopes, repetitions, calls, errors and compensation lives in a module each;
+they all write through `Marking.put`, which keeps lifecycle and counters right for every element.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec.structs import replace
+
+from bpm_engine.bpmn.expressions import ExpressionError
+from bpm_engine.bpmn.graph import Flow, Graph, Kind, Node
+from bpm_engine.core import (
+    calls,
+    compensation,
+    incidents,
+    joins,
+    propagation,
+    repetition,
+    scopes,
+    throwing,
+    waits,
+)
+from bpm_engine.core.agenda import Step
+from bpm_engine.core.behaviours import ENTER, RESUME
+from bpm_engine.core.behaviours.flows import leaving_flows
+from bpm_engine.core.context import Context, Definitions
+from bpm_engine.core.draft import Draft
+from bpm_engine.core.effects import (
+    AskPerson,
+    Assign,
+    Await,
+    Call,
+    Choose,
+    Compensate,
+    Consume,
+    Done,
+    Effect,
+    Fault,
+    Finish,
+    Happened,
+    OfferWork,
+    OpenRepetition,
+    OpenScope,
+    Park,
+    RaiseError,
+    SendMessage,
+    SendSignal,
+    Take,
+    Terminate,
+    Trigger,
+)
+from bpm_engine.core.history import Journal
+from bpm_engine.core.lifecycle import TERMINAL_TOKENS, check_token
+from bpm_engine.core.needs import Lacking, Needs
+from bpm_engine.core.state import (
+    InstanceStatus,
+    LogKind,
+    Phase,
+    Scope,
+    ScopeState,
+    Token,
+    TokenState,
+    Variables,
+    Waiting,
+)
+from bpm_engine.core.variables import write
+from bpm_engine.core.visit import Visit
+
+PARKED = frozenset({Waiting.JOIN, Waiting.TURN})
+SYNCHRONISING = frozenset({Kind.INCLUSIVE, Kind.COMPLEX})
+
+
+PHASE_OF = {Step.ENTER: Phase.ENTER, Step.COMPLETE: Phase.COMPLETE, Step.LEAVE: Phase.LEAVE}
+
+
+class Marking:
+    """The tokens of some call trees while one stimulus after the other is played."""
+
+    __slots__ = (
+        "agenda",
+        "budget",
+        "context",
+        "definitions",
+        "dirty",
+        "draft",
+        "graphs",
+        "journal",
+        "results",
+    )
+
+    def __init__(self, draft: Draft, definitions: Definitions, context: Context) -> None:
+        self.draft = draft
+        self.definitions = definitions
+        self.context = context
+        self.journal = Journal(draft, context)
+        self.agenda: deque[tuple[Step, str]] = deque()
+        self.graphs: dict[str, Graph] = {}
+        self.results: dict[str, Variables] = {}  # token id -> what its node produced, for the history
+        self.begin()
+
+    def begin(self) -> None:
+        """Before each stimulus: budgets are per stimulus, so that batching stays invisible."""
+        self.agenda.clear()
+        self.results.clear()
+        self.dirty: dict[str, None] = {}
+        self.budget = self.context.limits.steps
+
+    # ------------------------------------------------------------------ looking
+
+    def graph(self, instance_id: str) -> Graph:
+        graph = self.graphs.get(instance_id)
+        if graph is None:
+            definition_id = self.draft.instance(instance_id).definition_id
+            graph = self.definitions.graph(definition_id)
+            if graph is None:
+                raise Lacking(Needs(graphs=frozenset({definition_id})))
+            self.graphs[instance_id] = graph
+        return graph
+
+    def node(self, token: Token) -> Node:
+        return self.graph(token.instance_id).nodes[token.node_id]
+
+    def visit(self, token: Token) -> Visit:
+        graph = self.graph(token.instance_id)
+        return Visit(self, token, graph.nodes[token.node_id], graph)
+
+    def is_halted(self, instance_id: str) -> bool:
+        return self.draft.instance(instance_id).status is not InstanceStatus.RUNNING
+
+    def owner(self, scope: Scope) -> Token | None:
+        """The token that waits around the scope; around a called instance, the caller's."""
+        token_id = scope.token_id
+        if token_id is None:
+            token_id = self.draft.instance(scope.instance_id).parent_token_id
+        return None if token_id is None else self.draft.token(token_id)
+
+    # ------------------------------------------------------------------ the agenda
+
+    def queue(self, step: Step, row_id: str) -> None:
+        self.agenda.append((step, row_id))
+
+    def run(self) -> None:
+        """Until every token rests and no join can fire."""
+        while True:
+            while self.agenda:
+                step, row_id = self.agenda.popleft()
+                if step is Step.CLOSE:
+                    scopes.close_if_empty(self, row_id)
+                else:
+                    self._take_step(step, row_id)
+            if not joins.settle(self):
+                return
+
+    def _take_step(self, step: Step, token_id: str) -> None:
+        token = self.draft.token(token_id)
+        if token.state not in TERMINAL_TOKENS:
+            self.attempt(token, PHASE_OF[step], lambda: _STEPS[step](self, token))
+
+    def attempt(self, token: Token, phase: Phase, act: Callable[[], None]) -> None:
+        """Do it wholly, or not at all and with an incident on the token."""
+        mark, queued = self.draft.mark(), len(self.agenda)
+        try:
+            act()
+        except (Fault, ExpressionError) as fault:
+            self.draft.rollback(mark)
+            while len(self.agenda) > queued:
+                self.agenda.pop()
+            incidents.fail(self, self.draft.token(token.id), phase, fault.code, _words(fault))
+
+    def resume(self, token: Token, trigger: Trigger) -> None:
+        """What the token rested for has come."""
+        visit = self.visit(token)
+        visit.is_answered = isinstance(trigger, Done | Happened)
+        self.perform(visit, RESUME[visit.node.kind](visit, trigger))
+
+    def perform(self, visit: Visit, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            PERFORM[type(effect)](self, visit, effect)
+
+    # ------------------------------------------------------------------ rows and counters
+
+    def put(self, token: Token, **fields: Any) -> Token:
+        """Write a changed token; the version rises once per advance, however often it changes."""
+        tokens = self.draft.tokens
+        if token.id not in tokens.current:
+            fields["version"] = token.version + 1
+        after = replace(token, **fields)
+        if after.state is not token.state or token.state in TERMINAL_TOKENS:
+            check_token(token.state, after.state)
+        tokens.put(after.id, after)
+        self._recount(token, after)
+        return after
+
+    def spawn(self, scope: Scope, node_id: str, **fields: Any) -> Token:
+        """A new token, about to enter its node."""
+        token = Token(
+            id=self.context.new_id(),
+            tenant_id=scope.tenant_id,
+            instance_id=scope.instance_id,
+            root_instance_id=scope.root_instance_id,
+            scope_id=scope.id,
+            node_id=node_id,
+            priority=fields.pop("priority", self.draft.instance(scope.instance_id).priority),
+            entered_at=self.context.now,
+            **{"phase": Phase.ENTER, **fields},
+        )
+        self.draft.tokens.put(token.id, token)
+        self._populate(scope.instance_id, 1)
+        self.count(scope.id, live=1, parked=int(token.waiting_for in PARKED))
+        return token
+
+    def start(self, token: Token) -> None:
+        """Let a token enter its node now, unless the node wants a rest before."""
+        if not self.node(token).async_before:
+            self.queue(Step.ENTER, token.id)
+
+    def _recount(self, before: Token, after: Token) -> None:
+        self.dirty[after.scope_id] = None
+        if before.state is after.state and before.waiting_for is after.waiting_for:
+            return
+        ended = after.state in TERMINAL_TOKENS
+        was, now = _is_parked(before), _is_parked(after)
+        if ended:
+            self._populate(after.instance_id, -1)
+        if ended or was is not now:
+            parked = now - was
+            synchronising = parked if parked and self.node(before).kind in SYNCHRONISING else 0
+            self.count(after.scope_id, live=-int(ended), parked=parked, inclusive_waiting=synchronising)
+
+    def count(self, scope_id: str, live: int = 0, parked: int = 0, inclusive_waiting: int = 0) -> None:
+        """Change the counters of a scope. When all in it are parked, the token around it is parked, too."""
+        before = self.draft.scope(scope_id)
+        after = replace(
+            before,
+            live=before.live + live,
+            parked=before.parked + parked,
+            inclusive_waiting=before.inclusive_waiting + inclusive_waiting,
+        )
+        self.draft.scopes.put(scope_id, after)
+        self.dirty[scope_id] = None
+        if is_stuck(before) is not is_stuck(after) and (owner := self.owner(after)) is not None:
+            self.count(owner.scope_id, parked=1 if is_stuck(after) else -1)
+        if after.live == 0 and after.state is ScopeState.ACTIVE:
+            self.queue(Step.CLOSE, scope_id)
+
+    def _populate(self, instance_id: str, difference: int) -> None:
+        population = self.draft.population.get(instance_id)
+        if population is None:
+            population = self.draft.scope(instance_id).population
+        most = self.graph(instance_id).max_tokens or self.context.limits.tokens
+        if difference > 0 and population >= most:
+            raise Fault("TOO_MANY_TOKENS", f"the instance already has {population} tokens")
+        self.draft.set_counter(self.draft.population, instance_id, population + difference)
+
+    # ------------------------------------------------------------------ resting and going on
+
+    def rest(self, visit: Visit, **fields: Any) -> None:
+        """The token stays at its node: the node is entered, its boundary events are armed."""
+        inputs = {"input": visit.token.local} if visit.token.local else None
+        visit.token = self.put(visit.token, phase=Phase.INSIDE, **fields)
+        self.journal.log(LogKind.ENTERED, visit.token, inputs)
+        if visit.node.boundary or visit.node.deadline:
+            waits.open_boundary(self, visit)
+
+    def assign(self, visit: Visit, values: Variables) -> None:
+        kept = write(self.draft, visit.graph, visit.token.scope_id, visit.token, values)
+        if kept:
+            visit.token = self.put(visit.token, local={**(visit.token.local or {}), **kept})
+
+    def finish(self, visit: Visit, result: Variables | None) -> None:
+        """The node is done: keep its result, close its waits, then complete and leave.
+
+        With output mappings the result is the node's own, and only the mapped part leaves it. An answer
+        from outside must survive a fault in those mappings, so completing is then a step of its own.
+        """
+        if waits.may_have(visit.node, visit.token):
+            waits.close(self, visit.token)
+        if result:
+            self.results[visit.token.id] = result
+            if visit.node.outputs:
+                visit.token = self.put(visit.token, local={**(visit.token.local or {}), **result})
+            else:
+                self.assign(visit, result)
+        if visit.is_answered:
+            self.queue(Step.COMPLETE, visit.token.id)
+        else:
+            _complete(self, visit.token)
+
+    def take(self, token: Token, flows: tuple[Flow, ...]) -> None:
+        if len(flows) == 1:
+            self._move(token, flows[0])
+        else:
+            self._fork(token, flows)
+
+    def _move(self, token: Token, flow: Flow) -> None:
+        token = self.put(
+            token,
+            node_id=flow.target,
+            flow_id=flow.id,
+            state=TokenState.READY,
+            phase=Phase.ENTER,
+            waiting_for=None,
+            topic=None,
+            attempt=0,
+            recoveries=0,
+            activation=token.activation + 1,
+            local=None,
+            lease_owner=None,
+            lease_until=None,
+            error=None,
+            entered_at=self.context.now,
+        )
+        self.start(token)
+
+    def _fork(self, token: Token, flows: tuple[Flow, ...]) -> None:
+        """R22: the parent is completed, its children share a group."""
+        scope = self.draft.scope(token.scope_id)
+        group = self.context.new_id()
+        children = [
+            self.spawn(
+                scope,
+                flow.target,
+                flow_id=flow.id,
+                parallel_group_id=group,
+                mode=token.mode,
+                priority=token.priority,
+            )
+            for flow in flows
+        ]
+        self.end(token)
+        for child in children:
+            self.start(child)
+
+    def end(self, token: Token, **fields: Any) -> None:
+        self.put(
+            token,
+            state=TokenState.COMPLETED,
+            waiting_for=None,
+            topic=None,
+            local=None,
+            lease_owner=None,
+            lease_until=None,
+            **fields,
+        )
+
+
+def is_stuck(scope: Scope) -> bool:
+    return scope.live > 0 and scope.live == scope.parked
+
+
+def _is_parked(token: Token) -> bool:
+    return token.waiting_for in PARKED and token.state in (TokenState.WAITING, TokenState.FAILED)
+
+
+def _words(fault: Fault | ExpressionError) -> str:
+    return fault.message if isinstance(fault, Fault) else str(fault)
+
+
+# ------------------------------------------------------------------ steps
+
+
+def _enter(marking: Marking, token: Token) -> None:
+    """Enter the node, unless the instance is halted or the budget is used up: then the token rests Ready."""
+    if marking.is_halted(token.instance_id):
+        marking.put(token, state=TokenState.READY, held=True, lease_owner=None, lease_until=None)
+        return
+    if marking.budget <= 0:
+        incidents.count_steps(marking, token.instance_id)
+        return
+    marking.budget -= 1
+    visit = marking.visit(token)
+    if visit.node.kind is Kind.REPEAT and repetition.is_feeder(marking, token):
+        repetition.feed_more(marking, token)
+        return
+    if visit.node.inputs:
+        visit.token = marking.put(token, local={**(token.local or {}), **visit.mapped(visit.node.inputs)})
+    marking.perform(visit, ENTER[visit.node.kind](visit))
+
+
+def _complete(marking: Marking, token: Token) -> None:
+    """Outputs are evaluated inside and written from outside; then the activity can be compensated."""
+    visit = marking.visit(token)
+    node = visit.node
+    data = marking.results.pop(token.id, None)
+    if node.outputs:
+        data = visit.mapped(node.outputs)
+        write(marking.draft, visit.graph, token.scope_id, None, data)
+    entry = marking.journal.log(LogKind.COMPLETED, token, data={"output": data} if data else None)
+    if node.is_activity:
+        compensation.record(marking, visit, entry.seq)
+        marking.journal.activity_completed(node, entry)
+    if node.emit is not None:
+        throwing.emit(marking, visit, node.emit)
+    if node.async_after or marking.is_halted(token.instance_id):
+        _rest_leaving(marking, visit.token)
+    else:
+        marking.queue(Step.LEAVE, token.id)
+
+
+def _rest_leaving(marking: Marking, token: Token) -> None:
+    marking.put(
+        token,
+        state=TokenState.READY,
+        phase=Phase.LEAVE,
+        waiting_for=None,
+        topic=None,
+        held=marking.is_halted(token.instance_id),
+        lease_owner=None,
+        lease_until=None,
+    )
+
+
+def _leave(marking: Marking, token: Token) -> None:
+    if marking.is_halted(token.instance_id):
+        _rest_leaving(marking, token)
+        return
+    visit = marking.visit(token)
+    if visit.node.outgoing:
+        marking.take(token, leaving_flows(visit))
+    else:
+        _end_path(marking, visit)
+
+
+def _end_path(marking: Marking, visit: Visit) -> None:
+    """No way on: an end event, a repeated node, a compensation handler, an event sub-process."""
+    token = visit.token
+    if token.loop_index is not None:
+        repetition.item_done(marking, visit)
+    elif token.compensates is not None:
+        compensation.handler_done(marking, token)
+    else:
+        marking.end(token)
+
+
+_STEPS: dict[Step, Callable[[Marking, Token], None]] = {
+    Step.ENTER: _enter,
+    Step.COMPLETE: _complete,
+    Step.LEAVE: _leave,
+}
+
+
+# ------------------------------------------------------------------ effects
+
+
+def _take(marking: Marking, visit: Visit, effect: Take) -> None:
+    _passed(marking, visit)
+    marking.take(visit.token, effect.flows)
+
+
+def _assign(marking: Marking, visit: Visit, effect: Assign) -> None:
+    marking.assign(visit, effect.values)
+
+
+def _finish(marking: Marking, visit: Visit, effect: Finish) -> None:
+    marking.finish(visit, effect.result)
+
+
+def _consume(marking: Marking, visit: Visit, effect: Consume) -> None:
+    _passed(marking, visit)
+    _end_path(marking, visit)
+
+
+def _passed(marking: Marking, visit: Visit) -> None:
+    marking.journal.log(LogKind.COMPLETED, visit.token)
+    if visit.node.emit is not None:
+        throwing.emit(marking, visit, visit.node.emit)
+
+
+def _offer_work(marking: Marking, visit: Visit, effect: OfferWork) -> None:
+    marking.rest(visit, state=TokenState.READY, topic=effect.topic, priority=effect.priority)
+
+
+def _terminate(marking: Marking, visit: Visit, effect: Terminate) -> None:
+    """The scope then completes normally (decision 13)."""
+    scope = marking.draft.scope(visit.token.scope_id)
+    _passed(marking, visit)
+    scopes.cancel_tokens(marking, scope, spared=visit.token.id)
+    waits.close_handlers(marking, scope)
+    marking.end(visit.token)
+
+
+Perform = Callable[[Marking, Visit, Any], None]
+
+PERFORM: dict[type[Effect], Perform] = {
+    Take: _take,
+    Assign: _assign,
+    Finish: _finish,
+    Consume: _consume,
+    Park: joins.park,
+    OfferWork: _offer_work,
+    AskPerson: waits.ask_person,
+    Await: waits.wait,
+    Choose: waits.choose,
+    OpenScope: scopes.open_inner,
+    OpenRepetition: repetition.open_body,
+    Call: calls.call,
+    SendMessage: throwing.send_message,
+    SendSignal: throwing.send_signal,
+    RaiseError: propagation.raise_error,
+    Compensate: compensation.begin,
+    Terminate: _terminate,
+}

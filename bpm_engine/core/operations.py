@@ -1,0 +1,329 @@
+"""Stimuli about instances: starting them, and what operators ask for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bpm_engine.bpmn.expressions import parse_duration
+from bpm_engine.bpmn.graph import Catch, EventChoice, Graph, Kind
+from bpm_engine.core import calls, compensation, incidents, scopes, waits
+from bpm_engine.core.agenda import Step
+from bpm_engine.core.answers import APPLIED, STEP_OF, reset_steps
+from bpm_engine.core.behaviours.events import payload_of
+from bpm_engine.core.changes import Outcome, Refused, Stale
+from bpm_engine.core.effects import Happened
+from bpm_engine.core.lifecycle import HALTED_INSTANCES, TERMINAL_INSTANCES, TERMINAL_TOKENS
+from bpm_engine.core.needs import Lacking, Needs
+from bpm_engine.core.state import (
+    CompensationStatus,
+    Instance,
+    InstanceStatus,
+    LogKind,
+    Phase,
+    Scope,
+    ScopeState,
+    TimerPurpose,
+    Token,
+    TokenState,
+    Variables,
+    Waiting,
+)
+from bpm_engine.core.stimuli import (
+    CancelRequested,
+    ResumeRequested,
+    RetryRequested,
+    SkipRequested,
+    Started,
+    SuspendRequested,
+    TokensMoved,
+    VariablesSet,
+)
+from bpm_engine.core.variables import write
+
+if TYPE_CHECKING:
+    from bpm_engine.core.marking import Marking
+
+
+# ------------------------------------------------------------------ starting
+
+
+def started(marking: Marking, stimulus: Started) -> Outcome:
+    if marking.draft.instances.get(stimulus.instance_id) is not None:
+        return Stale("the instance is already there")
+    graph = marking.definitions.graph(stimulus.definition_id)
+    if graph is None:
+        raise Lacking(Needs(graphs=frozenset({stimulus.definition_id})))
+    start = _start_node(graph, stimulus.at)
+    if isinstance(start, Refused):
+        return start
+    variables = {**stimulus.variables, **_event_payload(graph, start, stimulus.event_payload)}
+    instance = _new_instance(marking, stimulus, graph)
+    marking.graphs[instance.id] = graph
+    (token,) = calls.begin_instance(marking, instance, graph, variables, [start])
+    if stimulus.start_at is not None and stimulus.start_at > marking.context.now:
+        token = marking.put(token, state=TokenState.WAITING, waiting_for=Waiting.START)
+        scope = marking.draft.scope(instance.id)
+        waits.open_timer(marking, scope, start, token.id, TimerPurpose.START, stimulus.start_at)
+    else:
+        marking.start(token)
+    return APPLIED
+
+
+def _start_node(graph: Graph, at: str | None) -> str | Refused:
+    """Decision 24: one none start, or the one that was asked for."""
+    if at is not None:
+        node = graph.nodes.get(at)
+        if node is None or node.scope != graph.root.id or not _can_start(node.kind, node.spec):
+            return Refused("NO_SUCH_START", f"the process {graph.key!r} cannot start at {at!r}")
+        return at
+    none_starts = [s for s in graph.root.starts if not getattr(graph.nodes[s].spec, "events", ())]
+    if len(none_starts) == 1:
+        return none_starts[0]
+    if not none_starts:
+        return Refused("NO_NONE_START", f"the process {graph.key!r} has no none start event; say where: at=…")
+    names = ", ".join(none_starts)
+    return Refused("AMBIGUOUS_START", f"the process {graph.key!r} can start at {names}; say where: at=…")
+
+
+def _can_start(kind: Kind, spec: object) -> bool:
+    return kind is Kind.START or (isinstance(spec, Catch | EventChoice) and spec.instantiate)
+
+
+def _event_payload(graph: Graph, start: str, payload: Variables | None) -> Variables:
+    if not payload:
+        return {}
+    return payload_of(graph, Happened(start, 0, payload))
+
+
+def _new_instance(marking: Marking, stimulus: Started, graph: Graph) -> Instance:
+    return Instance(
+        id=stimulus.instance_id,
+        tenant_id=stimulus.tenant_id,
+        root_instance_id=stimulus.instance_id,
+        definition_id=stimulus.definition_id,
+        definition_key=graph.key,
+        definition_version=marking.definitions.version(stimulus.definition_id),
+        business_key=stimulus.business_key,
+        subject=stimulus.subject,
+        correlation_id=stimulus.correlation_id,
+        idempotency_key=stimulus.idempotency_key,
+        input_hash=stimulus.input_hash,
+        priority=stimulus.priority,
+        retention=_retention(graph) if stimulus.retention is None else stimulus.retention,
+        started_at=marking.context.now,
+    )
+
+
+def _retention(graph: Graph) -> int | None:
+    if graph.retention is None:
+        return None
+    duration = parse_duration(graph.retention)
+    return int((duration.rest + timedelta(days=30 * duration.months)).total_seconds())
+
+
+# ------------------------------------------------------------------ instances
+
+
+def _instance(marking: Marking, instance_id: str) -> Instance | Refused:
+    instance = marking.draft.instances.get(instance_id)
+    if instance is None:
+        if marking.draft.snapshot.whole or instance_id in marking.draft.snapshot.absent:
+            return Refused("NOT_FOUND", "there is no such instance")
+        raise Lacking(Needs(instances=frozenset({instance_id})))
+    if instance.status in TERMINAL_INSTANCES:
+        return Refused("INSTANCE_ENDED", f"the instance is {instance.status}")
+    return instance
+
+
+def cancel(marking: Marking, stimulus: CancelRequested) -> Outcome:
+    instance = _instance(marking, stimulus.instance_id)
+    if isinstance(instance, Refused):
+        return instance
+    calls.cancel_instance(marking, instance, stimulus.reason)
+    if instance.parent_token_id is not None:
+        caller = marking.draft.token(instance.parent_token_id)
+        words = f"the called instance was cancelled: {stimulus.reason}".rstrip(": ")
+        incidents.fail(marking, caller, Phase.ENTER, "CALLED_INSTANCE_CANCELLED", words)
+    return APPLIED
+
+
+def suspend(marking: Marking, stimulus: SuspendRequested) -> Outcome:
+    instance = _instance(marking, stimulus.instance_id)
+    if isinstance(instance, Refused):
+        return instance
+    if instance.status is InstanceStatus.SUSPENDED:
+        return Stale("the instance is suspended already")
+    for each in _with_called(marking, instance):
+        if each.status not in HALTED_INSTANCES or each is instance:
+            incidents.halt(marking, each, InstanceStatus.SUSPENDED, each.error)
+    return APPLIED
+
+
+def resume(marking: Marking, stimulus: ResumeRequested) -> Outcome:
+    """Also a failed instance can go on with its incidents left as they are."""
+    instance = _instance(marking, stimulus.instance_id)
+    if isinstance(instance, Refused):
+        return instance
+    if instance.status is InstanceStatus.RUNNING:
+        return Stale("the instance is running")
+    for each in _with_called(marking, instance):
+        if each.status is InstanceStatus.SUSPENDED or each is instance:
+            incidents.release(marking, each)
+    return APPLIED
+
+
+def _with_called(marking: Marking, instance: Instance) -> list[Instance]:
+    """The instance and what it has called, down to the last."""
+    marking.draft.require_complete(marking.draft.scope(instance.id))
+    found = [instance]
+    for each in found:
+        called = marking.draft.instances.where("parent_instance_id", each.id)
+        found += [child for child in called if child.status not in TERMINAL_INSTANCES]
+    return found
+
+
+# ------------------------------------------------------------------ incidents
+
+
+def retry(marking: Marking, stimulus: RetryRequested) -> Outcome:
+    instance = _instance(marking, stimulus.instance_id)
+    if isinstance(instance, Refused):
+        return instance
+    root = marking.draft.scope(instance.id)
+    marking.draft.require_complete(root)
+    failed = _failed(marking, instance)
+    chosen = [token for token in failed if stimulus.token_id in (None, token.id)]
+    if not chosen and (stimulus.token_id is not None or instance.status not in HALTED_INSTANCES):
+        return Refused("NO_INCIDENT", "nothing has failed here")
+    reset_steps(marking, instance.id)
+    write(marking.draft, marking.graph(instance.id), root.id, None, stimulus.variables)
+    if len(chosen) == len(failed) and instance.status in HALTED_INSTANCES:
+        incidents.release(marking, instance)
+    for token in chosen:
+        _retry_token(marking, token)
+    return APPLIED
+
+
+def _failed(marking: Marking, instance: Instance) -> list[Token]:
+    tokens = marking.draft.tokens.where("instance_id", instance.id)
+    return [token for token in tokens if token.state is TokenState.FAILED]
+
+
+def _retry_token(marking: Marking, token: Token) -> None:
+    marking.journal.log(LogKind.RETRIED, token)
+    if token.compensates is not None:
+        marking.draft.require_records(token.instance_id)
+        compensation.mark(marking, token.compensates, CompensationStatus.RUNNING)
+    if token.phase is not Phase.INSIDE:
+        token = marking.put(token, state=TokenState.READY, error=None, topic=None, waiting_for=None)
+        marking.queue(STEP_OF[token.phase], token.id)
+    elif token.topic is not None:
+        if waits.may_have(marking.node(token), token):
+            waits.close_retry(marking, token)
+        held = marking.is_halted(token.instance_id)
+        fresh = {"attempt": 0, "recoveries": 0, "waiting_for": None, "error": None}
+        marking.put(token, state=TokenState.READY, held=held, **fresh)
+    else:
+        token = marking.put(token, state=TokenState.WAITING, error=None)
+        _close_content(marking, token)
+
+
+def _close_content(marking: Marking, token: Token) -> None:
+    """What the token waits around may have ended already; then only its end is to be tried again."""
+    if token.waiting_for not in (Waiting.SCOPE, Waiting.CALL):
+        return
+    marking.draft.require_inside(token)
+    inner: list[Scope] = marking.draft.scopes.where("token_id", token.id)
+    for instance in marking.draft.instances.where("parent_token_id", token.id):
+        inner = [*inner, marking.draft.scope(instance.id)]
+    for scope in inner:
+        if scope.state is ScopeState.ACTIVE and not scope.live:
+            marking.queue(Step.CLOSE, scope.id)
+
+
+def skip(marking: Marking, stimulus: SkipRequested) -> Outcome:
+    token = marking.draft.tokens.get(stimulus.token_id)
+    if token is None:
+        if marking.draft.snapshot.whole or stimulus.token_id in marking.draft.snapshot.absent:
+            return Refused("NOT_FOUND", "there is no such token")
+        raise Lacking(Needs(tokens=frozenset({stimulus.token_id})))
+    if token.state is not TokenState.FAILED:
+        return Refused("NO_INCIDENT", f"the token is {token.state}")
+    instance = marking.draft.instance(token.instance_id)
+    marking.draft.require_complete(marking.draft.scope(instance.id))
+    reset_steps(marking, instance.id)
+    if len(_failed(marking, instance)) == 1 and instance.status in HALTED_INSTANCES:
+        incidents.release(marking, instance)
+    marking.journal.log(LogKind.RESOLVED, token, {"skipped": True})
+    scopes.cancel_content(marking, token)
+    if token.compensates is not None:
+        marking.draft.require_records(token.instance_id)
+    marking.attempt(token, Phase.LEAVE, lambda: _finish(marking, token.id, stimulus.variables))
+    return APPLIED
+
+
+def _finish(marking: Marking, token_id: str, variables: Variables) -> None:
+    visit = marking.visit(marking.draft.token(token_id))
+    marking.finish(visit, variables)
+
+
+# ------------------------------------------------------------------ repair
+
+
+def set_variables(marking: Marking, stimulus: VariablesSet) -> Outcome:
+    instance = _instance(marking, stimulus.instance_id)
+    if isinstance(instance, Refused):
+        return instance
+    scope = marking.draft.scope(stimulus.scope_id or instance.id)
+    if scope.instance_id != instance.id:
+        return Refused("NOT_FOUND", "the scope belongs to another instance")
+    for name, value in stimulus.variables.items():
+        marking.draft.set_variable(scope.id, name, value)
+    marking.dirty[scope.id] = None
+    told = {"scope_id": scope.id, "variables": stimulus.variables}
+    marking.journal.log_instance(LogKind.VARIABLES, instance, told)
+    return APPLIED
+
+
+def move_tokens(marking: Marking, stimulus: TokensMoved) -> Outcome:
+    """Start at the new place first, so that no scope ends in between."""
+    instance = _instance(marking, stimulus.instance_id)
+    if isinstance(instance, Refused):
+        return instance
+    marking.draft.require_complete(marking.draft.scope(instance.id))
+    live = [
+        token
+        for token in marking.draft.tokens.where("instance_id", instance.id)
+        if token.state not in TERMINAL_TOKENS
+    ]
+    moved = [token for token in live if token.node_id == stimulus.from_node]
+    if stimulus.from_node is not None and not moved:
+        return Refused("NO_TOKEN", f"no token rests at {stimulus.from_node!r}")
+    if stimulus.to_node is not None:
+        place = _place(marking, instance, stimulus.to_node, moved)
+        if isinstance(place, Refused):
+            return place
+        marking.start(marking.spawn(place, stimulus.to_node))
+    marking.journal.log_instance(
+        LogKind.MOVED, instance, {"from": stimulus.from_node, "to": stimulus.to_node}
+    )
+    for token in moved:
+        scopes.cancel_token(marking, token)
+    if instance.status in HALTED_INSTANCES and not _failed(marking, instance):
+        incidents.release(marking, instance)
+    return APPLIED
+
+
+def _place(marking: Marking, instance: Instance, node_id: str, moved: list[Token]) -> Scope | Refused:
+    """The activation of the node's scope: where the moved token is, else the only one there is."""
+    node = marking.graph(instance.id).nodes.get(node_id)
+    if node is None or node.kind in (Kind.BOUNDARY, Kind.START):
+        return Refused("NO_SUCH_NODE", f"a token cannot be put at {node_id!r}")
+    near = [marking.draft.scope(token.scope_id) for token in moved]
+    rows = marking.draft.scopes.where("instance_id", instance.id)
+    active = [s for s in rows if s.state is ScopeState.ACTIVE and s.node_id == node.scope and s.loop is None]
+    candidates = [scope for scope in near if scope in active] or active
+    if len({scope.id for scope in candidates}) != 1:
+        return Refused("NO_SUCH_SCOPE", f"the scope of {node_id!r} is active {len(active)} times, not once")
+    return candidates[0]

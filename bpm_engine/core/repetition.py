@@ -1,0 +1,130 @@
+"""Multi-instance activities: a scope with one token per item (13.3.7).
+
+Counters sit on the scope, items in the tokens, results in the completed tokens; so an item's end costs
+the same with ten items as with ten thousand. Items are created within the step budget; a feeder token,
+which rests Ready at the repetition's own node inside its scope, goes on with the rest in the next
+transaction. A sequential repetition keeps its later items waiting for their turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from bpm_engine.bpmn.graph import Repeat
+from bpm_engine.core import scopes
+from bpm_engine.core.effects import OpenRepetition
+from bpm_engine.core.state import Json, Phase, Scope, Token, TokenState, Variables, Waiting
+
+if TYPE_CHECKING:
+    from bpm_engine.core.marking import Marking
+    from bpm_engine.core.visit import Visit
+
+ACTIVE, COMPLETED, TOTAL = "nrOfActiveInstances", "nrOfCompletedInstances", "nrOfInstances"
+
+
+def open_body(marking: Marking, visit: Visit, effect: OpenRepetition) -> None:
+    counters = {TOTAL: effect.count, ACTIVE: 0, COMPLETED: 0}
+    scope = scopes.inner_scope(marking, visit.token, visit.token.local or {}, counters)
+    marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.SCOPE, local=None)
+    _feed(marking, scope, effect.items or [], first=0)
+
+
+# ------------------------------------------------------------------ items
+
+
+def is_feeder(marking: Marking, token: Token) -> bool:
+    return marking.draft.scope(token.scope_id).node_id == token.node_id
+
+
+def feed_more(marking: Marking, feeder: Token) -> None:
+    scope = marking.draft.scope(feeder.scope_id)
+    rest = feeder.local or {}
+    _feed(marking, scope, rest["items"], rest["first"])
+    marking.end(feeder)
+
+
+def _feed(marking: Marking, scope: Scope, items: list[Json], first: int) -> None:
+    """Create items from index `first` on; `items` are those left, or none when only the count matters."""
+    spec = _spec(marking, scope)
+    left = _counters(scope)[TOTAL] - first
+    portion = min(left, max(1, marking.budget // 2))
+    marking.budget -= portion
+    tokens = [_item(marking, scope, spec, first + i, items[i] if items else None) for i in range(portion)]
+    if portion < left:
+        rest = {"items": items[portion:], "first": first + portion}
+        marking.spawn(scope, scope.node_id, local=rest)
+    active = [token for token in tokens if token.waiting_for is None]
+    _count_items(marking, scope.id, active=len(active))
+    for token in active:
+        marking.start(token)
+
+
+def _item(marking: Marking, scope: Scope, spec: Repeat, index: int, item: Json) -> Token:
+    local: Variables = {"loopCounter": index + spec.counter_base}
+    if spec.element_variable is not None:
+        local[spec.element_variable] = item
+    if spec.mode == "sequential" and index > 0:
+        turn = {"state": TokenState.WAITING, "waiting_for": Waiting.TURN}
+        return marking.spawn(scope, spec.inner, loop_index=index, local=local, **turn)
+    return marking.spawn(scope, spec.inner, loop_index=index, local=local)
+
+
+def item_done(marking: Marking, visit: Visit) -> None:
+    """One item has ended: keep its output, then stop, or take the next, or wait for the others."""
+    token = visit.token
+    scope = marking.draft.scope(token.scope_id)
+    spec = _spec(marking, scope)
+    output = None if spec.output_element is None else visit.json(spec.output_element)
+    _count_items(marking, scope.id, active=-1, completed=1)
+    is_over = spec.completion is not None and visit.holds(spec.completion)
+    marking.end(token, output=output)
+    if is_over:
+        scopes.cancel_tokens(marking, marking.draft.scope(scope.id))
+    elif spec.mode == "sequential":
+        _next_turn(marking, marking.draft.scope(scope.id), (token.loop_index or 0) + 1)
+
+
+def _next_turn(marking: Marking, scope: Scope, index: int) -> None:
+    if index >= _counters(scope)[TOTAL]:
+        return
+    marking.draft.require_item(scope, index)
+    token = next(t for t in marking.draft.tokens.where("scope_id", scope.id) if t.loop_index == index)
+    token = marking.put(token, state=TokenState.READY, waiting_for=None, phase=Phase.ENTER)
+    _count_items(marking, scope.id, active=1)
+    marking.start(token)
+
+
+# ------------------------------------------------------------------ the end
+
+
+def result(marking: Marking, scope: Scope) -> Variables | None:
+    """The output collection, in the order of the items; None where an item was not completed."""
+    spec = _spec(marking, scope)
+    if spec.output_collection is None:
+        return None
+    marking.draft.require_outputs(scope)
+    outputs: list[Json] = [None] * _counters(scope)[TOTAL]
+    for token in marking.draft.tokens.where("scope_id", scope.id):
+        if token.loop_index is not None and token.state is TokenState.COMPLETED:
+            outputs[token.loop_index] = token.output
+    return {spec.output_collection: outputs}
+
+
+def _spec(marking: Marking, scope: Scope) -> Repeat:
+    spec = marking.graph(scope.instance_id).nodes[scope.node_id].spec
+    assert isinstance(spec, Repeat)
+    return spec
+
+
+def _counters(scope: Scope) -> dict[str, int]:
+    assert scope.loop is not None
+    return scope.loop
+
+
+def _count_items(marking: Marking, scope_id: str, active: int = 0, completed: int = 0) -> None:
+    scope = marking.draft.scope(scope_id)
+    loop = _counters(scope)
+    changed = {**loop, ACTIVE: loop[ACTIVE] + active, COMPLETED: loop[COMPLETED] + completed}
+    marking.draft.scopes.put(scope_id, replace(scope, loop=changed))

@@ -1,0 +1,176 @@
+"""Scopes: beginning, ending, and being cancelled with everything inside.
+
+A scope ends when no token is left in it (13.4.2); the token around it then goes on. Cancelling takes
+the whole subtree at once: tokens, timers, subscriptions, tasks, inner scopes, called instances. What a
+cancelled scope had counted at its joins is forgotten.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from bpm_engine.bpmn.expressions import Expression, to_json
+from bpm_engine.bpmn.graph import Node
+from bpm_engine.core import calls, repetition, waits
+from bpm_engine.core.effects import Ended, OpenScope
+from bpm_engine.core.lifecycle import TERMINAL_INSTANCES, TERMINAL_TOKENS
+from bpm_engine.core.state import LogKind, Phase, Scope, ScopeState, Token, TokenState, Variables, Waiting
+from bpm_engine.core.variables import own_variables, view
+
+if TYPE_CHECKING:
+    from bpm_engine.core.marking import Marking
+    from bpm_engine.core.visit import Visit
+
+LIVING = frozenset({ScopeState.ACTIVE, ScopeState.COMPENSATING})
+
+
+# ------------------------------------------------------------------ beginning
+
+
+def open_inner(marking: Marking, visit: Visit, effect: OpenScope) -> None:
+    """The variables of the activation become the variables of the scope."""
+    spec = visit.graph.scopes[visit.node.id]
+    born = declared(marking, spec.locals, visit.token.scope_id)
+    scope = inner_scope(marking, visit.token, {**born, **(visit.token.local or {})})
+    marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.SCOPE, local=None)
+    begin(marking, scope, visit.token)
+
+
+def inner_scope(marking: Marking, token: Token, variables: Variables, loop: Variables | None = None) -> Scope:
+    scope = Scope(
+        id=marking.context.new_id(),
+        tenant_id=token.tenant_id,
+        instance_id=token.instance_id,
+        root_instance_id=token.root_instance_id,
+        parent_id=token.scope_id,
+        node_id=token.node_id,
+        token_id=token.id,
+        variables=variables,
+        loop=loop,
+    )
+    marking.draft.scopes.put(scope.id, scope)
+    return scope
+
+
+def declared(
+    marking: Marking, pairs: tuple[tuple[str, Expression | None], ...], scope_id: str | None
+) -> Variables:
+    """Data objects and properties that are born with a scope."""
+    if not pairs:
+        return {}
+    seen = view(marking.draft, scope_id) if scope_id is not None else {}
+    now = marking.context.now
+    return {name: None if value is None else to_json(value.evaluate(seen, now)) for name, value in pairs}
+
+
+def begin(marking: Marking, scope: Scope, owner: Token) -> None:
+    graph = marking.graph(scope.instance_id)
+    waits.open_handlers(marking, scope, graph)
+    starts = graph.scopes[scope.node_id].starts
+    for token in [marking.spawn(scope, node_id, mode=owner.mode) for node_id in starts]:
+        marking.start(token)
+
+
+# ------------------------------------------------------------------ ending
+
+
+def close_if_empty(marking: Marking, scope_id: str) -> None:
+    scope = marking.draft.scope(scope_id)
+    if scope.live or scope.state is not ScopeState.ACTIVE:
+        return
+    owner = marking.owner(scope)
+    if owner is None:
+        calls.end_instance(marking, scope)
+    elif scope.parent_id is None:
+        marking.attempt(owner, Phase.INSIDE, lambda: calls.end_instance(marking, scope))
+    else:
+        marking.attempt(owner, Phase.INSIDE, lambda: _close(marking, scope, owner))
+
+
+def _close(marking: Marking, scope: Scope, owner: Token) -> None:
+    shut(marking, scope, ScopeState.COMPLETED)
+    result = own_variables(marking.draft, scope) if scope.loop is None else repetition.result(marking, scope)
+    marking.resume(owner, Ended(result))
+
+
+def shut(marking: Marking, scope: Scope, state: ScopeState) -> None:
+    waits.close_handlers(marking, scope)
+    marking.draft.scopes.put(scope.id, replace(marking.draft.scope(scope.id), state=state))
+
+
+# ------------------------------------------------------------------ cancelling
+
+
+def cancel_scope(marking: Marking, scope: Scope) -> None:
+    shut(marking, scope, ScopeState.CANCELLED)
+    cancel_tokens(marking, scope)
+
+
+def cancel_tokens(marking: Marking, scope: Scope, spared: str | None = None) -> None:
+    """Cancel what lives in the scope, but for one token; its joins start from nothing again."""
+    draft = marking.draft
+    if scope.live > (spared is not None):
+        draft.require_complete(scope)
+    for token in draft.tokens.where("scope_id", scope.id):
+        if token.id != spared and token.state not in TERMINAL_TOKENS:
+            cancel_token(marking, token)
+    for join in draft.joins.where("scope_id", scope.id):
+        if join.arrivals:
+            draft.joins.put((join.scope_id, join.node_id), replace(join, arrivals={}, joined=0))
+
+
+def cancel_token(marking: Marking, token: Token) -> None:
+    cancel_content(marking, token)
+    if waits.may_have(marking.node(token), token):
+        waits.close(marking, token)
+    token = marking.put(
+        token,
+        state=TokenState.CANCELLED,
+        waiting_for=None,
+        topic=None,
+        held=False,
+        local=None,
+        lease_owner=None,
+        lease_until=None,
+    )
+    marking.journal.log(LogKind.CANCELLED, token)
+
+
+def cancel_content(marking: Marking, token: Token) -> None:
+    """What the token waits around: an inner scope or a called instance."""
+    draft = marking.draft
+    if token.waiting_for is Waiting.SCOPE:
+        draft.require_inside(token)
+        for scope in draft.scopes.where("token_id", token.id):
+            if scope.state in LIVING:
+                cancel_scope(marking, scope)
+    elif token.waiting_for is Waiting.CALL:
+        draft.require_inside(token)
+        for instance in draft.instances.where("parent_token_id", token.id):
+            if instance.status not in TERMINAL_INSTANCES:
+                calls.cancel_instance(marking, instance, "its caller ended it")
+
+
+# ------------------------------------------------------------------ interrupting
+
+
+def leave_by_boundary(marking: Marking, host: Token, boundary: Node, interrupting: bool) -> Token:
+    """One token leaves by the boundary event; when it interrupts, the host and its content are gone."""
+    scope = marking.draft.scope(host.scope_id)
+    token = marking.spawn(scope, boundary.id, mode=host.mode, priority=host.priority)
+    if interrupting:
+        cancel_token(marking, host)
+    marking.start(token)
+    return token
+
+
+def run_handler(marking: Marking, scope: Scope, handler_id: str, interrupting: bool) -> Token:
+    """An event sub-process begins; when it interrupts, everything else in its scope is gone (13.5.4)."""
+    token = marking.spawn(scope, handler_id)
+    if interrupting:
+        waits.close_handlers(marking, scope)
+        cancel_tokens(marking, marking.draft.scope(scope.id), spared=token.id)
+    marking.start(token)
+    return token

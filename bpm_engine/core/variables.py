@@ -1,0 +1,106 @@
+"""Which variables a token sees, and where what it writes goes.
+
+Reading climbs: the token's own, its scope's, then scope by scope outwards to the root of the instance.
+Writing climbs as well and stops at the first place that declares the name, else at the root. Two walls
+stop the climb earlier: a scope with output mappings keeps what is written inside it, and a repetition
+with an output collection hands out nothing but that collection. See docs/explanation/execution-model.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from bpm_engine.bpmn.graph import Graph, Repeat
+from bpm_engine.core.draft import Draft
+from bpm_engine.core.state import Json, Scope, Token, Variables
+
+
+class View(Mapping[str, Json]):
+    """Layers of variables, the innermost first."""
+
+    __slots__ = ("layers",)
+
+    def __init__(self, layers: list[Variables]) -> None:
+        self.layers = layers
+
+    def __getitem__(self, name: str) -> Json:
+        for layer in self.layers:
+            if name in layer:
+                return layer[name]
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in layer for layer in self.layers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.flat())
+
+    def __len__(self) -> int:
+        return len(self.flat())
+
+    def flat(self) -> Variables:
+        merged: Variables = {}
+        for layer in reversed(self.layers):
+            merged.update(layer)
+        return merged
+
+
+def view(draft: Draft, scope_id: str, local: Variables | None = None) -> View:
+    layers = [local] if local else []
+    place: str | None = scope_id
+    while place is not None:
+        scope = draft.scope(place)
+        if patch := draft.patches.get(place):
+            layers.append(patch)
+        layers.append(scope.variables)
+        if scope.loop is not None:
+            layers.append(scope.loop)
+        place = scope.parent_id
+    return View(layers)
+
+
+def own_variables(draft: Draft, scope: Scope) -> Variables:
+    patch = draft.patches.get(scope.id)
+    return {**scope.variables, **patch} if patch else scope.variables
+
+
+def write(draft: Draft, graph: Graph, scope_id: str, token: Token | None, values: Variables) -> Variables:
+    """Write each name where it belongs; returns what stays with the token."""
+    kept: Variables = {}
+    for name, value in values.items():
+        place = _place(draft, graph, scope_id, token, name)
+        if place is None:
+            kept[name] = value
+        else:
+            draft.set_variable(place, name, value)
+    return kept
+
+
+def _place(draft: Draft, graph: Graph, scope_id: str, token: Token | None, name: str) -> str | None:
+    """The id of the scope to write to; None: the token's own variables.
+
+    A compensation handler's own variables are a record of the past: it writes past them.
+    """
+    if token is not None and token.local and name in token.local and token.compensates is None:
+        return None
+    inner: str | None = None
+    place = scope_id
+    while True:
+        scope = draft.scope(place)
+        if _is_closed_repetition(graph, scope):
+            return inner
+        patch = draft.patches.get(place)
+        if (patch and name in patch) or name in scope.variables:
+            return place
+        if scope.parent_id is None or graph.scopes[scope.node_id].isolated:
+            return place
+        inner, place = place, scope.parent_id
+
+
+def _is_closed_repetition(graph: Graph, scope: Scope) -> bool:
+    if scope.loop is None:
+        return False
+    spec = graph.nodes[scope.node_id].spec
+    return isinstance(spec, Repeat) and (
+        spec.output_collection is not None or graph.scopes[scope.node_id].isolated
+    )

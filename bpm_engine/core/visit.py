@@ -1,0 +1,72 @@
+"""A token at a node: what a behaviour may look at. It reads; it changes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bpm_engine.bpmn.expressions import Expression, Value, to_json
+from bpm_engine.bpmn.graph import Graph, Node
+from bpm_engine.core.context import Context
+from bpm_engine.core.effects import Fault
+from bpm_engine.core.state import Instance, Json, Token, Variables
+from bpm_engine.core.variables import View, view
+
+if TYPE_CHECKING:
+    from bpm_engine.core.marking import Marking
+
+
+class Visit:
+    __slots__ = ("graph", "is_answered", "marking", "node", "token")
+
+    def __init__(self, marking: Marking, token: Token, node: Node, graph: Graph) -> None:
+        self.marking = marking
+        self.token = token
+        self.node = node
+        self.graph = graph
+        self.is_answered = False  # resumed by an answer from outside, which must not be lost
+
+    @property
+    def context(self) -> Context:
+        return self.marking.context
+
+    @property
+    def instance(self) -> Instance:
+        return self.marking.draft.instance(self.token.instance_id)
+
+    def view(self) -> View:
+        return view(self.marking.draft, self.token.scope_id, self.token.local)
+
+    def value(self, expression: Expression) -> Value:
+        """Times and durations keep their type."""
+        return expression.evaluate(self.view(), self.context.now)
+
+    def json(self, expression: Expression) -> Json:
+        """As it may be stored in a variable."""
+        return to_json(self.value(expression))
+
+    def stored(self, value: Value) -> Json:
+        return to_json(value)
+
+    def holds(self, expression: Expression) -> bool:
+        return expression.holds(self.view(), self.context.now)
+
+    def text(self, expression: Expression, what: str) -> str:
+        value = self.json(expression)
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise Fault("NOT_A_TEXT", f"{what} must be a text or a number, not {value!r:.80}")
+        return str(value)
+
+    def integer(self, expression: Expression, what: str) -> int:
+        value = self.json(expression)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Fault("NOT_AN_INTEGER", f"{what} must be a whole number, not {value!r:.80}")
+        return value
+
+    def mapped(self, pairs: tuple[tuple[str, Expression], ...]) -> Variables:
+        """Mappings in their order; a later one sees the variables, not what an earlier one made."""
+        if not pairs:
+            return {}
+        seen, now = self.view(), self.context.now
+        return {name: to_json(expression.evaluate(seen, now)) for name, expression in pairs}

@@ -1,0 +1,318 @@
+"""Opening and closing what tokens and scopes wait for: timers, subscriptions, human tasks.
+
+An event is the same wherever it stands: a catch event, a boundary event and the start of an event
+sub-process open their rows here, and whoever leaves closes them here, in the same commit. Expressions
+are evaluated when the wait opens (10.5.6: correlation keys and timers belong to the moment of waiting).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from bpm_engine.bpmn.expressions import to_json
+from bpm_engine.bpmn.graph import (
+    Boundary,
+    ConditionEvent,
+    EventSpec,
+    Graph,
+    Kind,
+    MessageEvent,
+    Node,
+    SignalEvent,
+    Start,
+    TimerEvent,
+)
+from bpm_engine.bpmn.graph import Scope as ScopeSpec
+from bpm_engine.core.effects import AskPerson, Await, Awaited, Choose, Fault
+from bpm_engine.core.state import (
+    HumanTask,
+    Json,
+    LogKind,
+    Scope,
+    Subscription,
+    SubscriptionKind,
+    SubscriptionStatus,
+    TaskStatus,
+    Timer,
+    TimerPurpose,
+    TimerStatus,
+    Token,
+    TokenState,
+    Variables,
+    Waiting,
+)
+from bpm_engine.core.timing import moment, schedule
+from bpm_engine.core.variables import View, view
+
+if TYPE_CHECKING:
+    from bpm_engine.core.marking import Marking
+    from bpm_engine.core.visit import Visit
+
+WAITING_KINDS = frozenset({Kind.CATCH, Kind.EVENT_CHOICE, Kind.HUMAN})
+TIMED = frozenset({Waiting.RETRY, Waiting.START})
+DEADLINE = "DEADLINE"
+
+
+def may_have(node: Node, token: Token) -> bool:
+    """Whether the token can have open waits; known without loading any."""
+    return bool(
+        node.kind in WAITING_KINDS or node.boundary or node.deadline is not None or token.waiting_for in TIMED
+    )
+
+
+# ------------------------------------------------------------------ opening
+
+
+def wait(marking: Marking, visit: Visit, effect: Await) -> None:
+    only_timer = len(effect.events) == 1 and isinstance(effect.events[0].event, TimerEvent)
+    reason = Waiting.TIMER if only_timer else Waiting.EVENT
+    marking.rest(visit, state=TokenState.WAITING, waiting_for=reason)
+    scope = marking.draft.scope(visit.token.scope_id)
+    seen = visit.view()
+    for awaited in effect.events:
+        _open(marking, scope, visit.token.id, awaited, seen)
+
+
+def open_boundary(marking: Marking, visit: Visit) -> None:
+    """Boundary events live as long as their host rests (10.5.6); its deadline, too."""
+    scope = marking.draft.scope(visit.token.scope_id)
+    seen = view(marking.draft, scope.id)
+    for node_id in visit.node.boundary:
+        for awaited in _awaited(visit.graph.nodes[node_id]):
+            _open(marking, scope, visit.token.id, awaited, seen)
+    if visit.node.deadline is not None:
+        _open_deadline(marking, scope, visit.node.id, visit.token.id, visit.node.deadline)
+
+
+def open_handlers(marking: Marking, scope: Scope, graph: Graph) -> None:
+    """Event sub-processes listen from the moment their scope begins (13.5.4)."""
+    spec = graph.scopes[scope.node_id]
+    seen = view(marking.draft, scope.id)
+    for handler_id in spec.handlers:
+        for start_id in graph.scopes[handler_id].starts:
+            for awaited in _awaited(graph.nodes[start_id]):
+                _open(marking, scope, None, awaited, seen)
+    if spec.kind == "process" and graph.deadline is not None:
+        _open_deadline(marking, scope, scope.node_id, None, graph.deadline)
+
+
+def ask_person(marking: Marking, visit: Visit, effect: AskPerson) -> None:
+    marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.HUMAN)
+    token = visit.token
+    task = HumanTask(
+        id=marking.context.new_id(),
+        tenant_id=token.tenant_id,
+        instance_id=token.instance_id,
+        root_instance_id=token.root_instance_id,
+        scope_id=token.scope_id,
+        token_id=token.id,
+        node_id=token.node_id,
+        name=effect.name,
+        assignee=effect.assignee,
+        candidate_users=effect.candidate_users,
+        candidate_groups=effect.candidate_groups,
+        priority=effect.priority,
+        due_at=effect.due_at,
+        follow_up_at=effect.follow_up_at,
+        form_key=effect.form_key,
+    )
+    marking.draft.tasks.put(task.id, task)
+
+
+def _awaited(node: Node) -> list[Awaited]:
+    spec = node.spec
+    assert isinstance(spec, Boundary | Start)
+    return [Awaited(node.id, index, event) for index, event in enumerate(spec.events)]
+
+
+def _open(marking: Marking, scope: Scope, token_id: str | None, awaited: Awaited, seen: View) -> None:
+    match awaited.event:
+        case TimerEvent():
+            _open_timer(marking, scope, token_id, awaited, awaited.event, seen)
+        case MessageEvent() | SignalEvent() | ConditionEvent():
+            _subscribe(marking, scope, token_id, awaited, _terms(marking, awaited.event, seen))
+        case _:
+            pass  # errors, escalations, cancels and compensations find their catchers by themselves
+
+
+def _open_timer(
+    marking: Marking, scope: Scope, token_id: str | None, awaited: Awaited, event: TimerEvent, seen: View
+) -> None:
+    now = marking.context.now
+    planned = schedule(event, event.expression.evaluate(seen, now), now)
+    timer = Timer(
+        id=marking.context.new_id(),
+        tenant_id=scope.tenant_id,
+        instance_id=scope.instance_id,
+        root_instance_id=scope.root_instance_id,
+        scope_id=scope.id,
+        token_id=token_id,
+        node_id=awaited.node_id,
+        event=awaited.index,
+        due_at=planned.due_at,
+        cycle=planned.cycle,
+        remaining=planned.remaining,
+        anchor_at=planned.anchor_at,
+    )
+    marking.draft.timers.put(timer.id, timer)
+
+
+def _open_deadline(marking: Marking, scope: Scope, node_id: str, token_id: str | None, text: str) -> None:
+    open_timer(marking, scope, node_id, token_id, TimerPurpose.DEADLINE, text)
+
+
+def open_timer(
+    marking: Marking, scope: Scope, node_id: str, token_id: str | None, purpose: TimerPurpose, due: Json
+) -> None:
+    """A timer of the engine's own: retry, delayed start, deadline."""
+    timer = Timer(
+        id=marking.context.new_id(),
+        tenant_id=scope.tenant_id,
+        instance_id=scope.instance_id,
+        root_instance_id=scope.root_instance_id,
+        scope_id=scope.id,
+        token_id=token_id,
+        node_id=node_id,
+        purpose=purpose,
+        due_at=moment(due, marking.context.now),
+    )
+    marking.draft.timers.put(timer.id, timer)
+
+
+class Terms:
+    """What a subscription asks for."""
+
+    __slots__ = ("correlation_key", "kind", "match", "name")
+
+    def __init__(
+        self,
+        kind: SubscriptionKind,
+        name: str = "",
+        correlation_key: str | None = None,
+        match: Variables | None = None,
+    ) -> None:
+        self.kind = kind
+        self.name = name
+        self.correlation_key = correlation_key
+        self.match = match
+
+
+def _terms(marking: Marking, event: EventSpec, seen: View) -> Terms:
+    now = marking.context.now
+    match event:
+        case MessageEvent():
+            key = None
+            if event.correlation_key is not None:
+                key = correlation_text(event.correlation_key.evaluate(seen, now))
+            wanted = {path: to_json(value.evaluate(seen, now)) for path, value in event.match}
+            return Terms(SubscriptionKind.MESSAGE, str(event.name.evaluate(seen, now)), key, _nested(wanted))
+        case SignalEvent():
+            return Terms(SubscriptionKind.SIGNAL, str(event.name.evaluate(seen, now)))
+        case _:
+            return Terms(SubscriptionKind.CONDITION)
+
+
+def correlation_text(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise Fault(
+            "CORRELATION_KEY", f"a correlation key must be a text or a whole number, not {value!r:.80}"
+        )
+    return str(value)
+
+
+def _nested(wanted: Variables) -> Variables | None:
+    """`order.kind` asks for a `kind` inside an `order`."""
+    if not wanted:
+        return None
+    nested: Variables = {}
+    for path, value in wanted.items():
+        *parents, last = path.split(".")
+        place = nested
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = value
+    return nested
+
+
+def _subscribe(marking: Marking, scope: Scope, token_id: str | None, awaited: Awaited, terms: Terms) -> None:
+    subscription = Subscription(
+        id=marking.context.new_id(),
+        tenant_id=scope.tenant_id,
+        instance_id=scope.instance_id,
+        root_instance_id=scope.root_instance_id,
+        scope_id=scope.id,
+        token_id=token_id,
+        node_id=awaited.node_id,
+        event=awaited.index,
+        kind=terms.kind,
+        name=terms.name,
+        correlation_key=terms.correlation_key,
+        match=terms.match,
+    )
+    marking.draft.subscriptions.put(subscription.id, subscription)
+
+
+# ------------------------------------------------------------------ closing
+
+
+def close(marking: Marking, token: Token) -> None:
+    """Everything the token, or a boundary event on its behalf, waits for."""
+    draft = marking.draft
+    draft.require_waits(token)
+    for timer in draft.timers.where("token_id", token.id):
+        if timer.status is TimerStatus.SCHEDULED:
+            draft.timers.put(timer.id, replace(timer, status=TimerStatus.CANCELLED))
+    for subscription in draft.subscriptions.where("token_id", token.id):
+        if subscription.status is SubscriptionStatus.OPEN:
+            cancelled = replace(subscription, status=SubscriptionStatus.CANCELLED)
+            draft.subscriptions.put(subscription.id, cancelled)
+    for task in draft.tasks.where("token_id", token.id):
+        if task.status is TaskStatus.OPEN:
+            draft.tasks.put(task.id, replace(task, status=TaskStatus.CANCELLED, version=task.version + 1))
+
+
+def close_retry(marking: Marking, token: Token) -> None:
+    """A retry by hand makes the planned one pointless."""
+    draft = marking.draft
+    draft.require_waits(token)
+    for timer in draft.timers.where("token_id", token.id):
+        if timer.purpose is TimerPurpose.RETRY and timer.status is TimerStatus.SCHEDULED:
+            draft.timers.put(timer.id, replace(timer, status=TimerStatus.CANCELLED))
+
+
+def has_handlers(graph: Graph, spec: ScopeSpec) -> bool:
+    return bool(spec.handlers or (spec.kind == "process" and graph.deadline is not None))
+
+
+def close_handlers(marking: Marking, scope: Scope) -> None:
+    """The event sub-processes of the scope listen no more; nor does the instance's deadline run."""
+    graph = marking.graph(scope.instance_id)
+    if not has_handlers(graph, graph.scopes[scope.node_id]):
+        return
+    draft = marking.draft
+    draft.require_handlers(scope)
+    for timer in draft.timers.where("scope_id", scope.id):
+        if timer.token_id is None and timer.status is TimerStatus.SCHEDULED:
+            draft.timers.put(timer.id, replace(timer, status=TimerStatus.CANCELLED))
+    for subscription in draft.subscriptions.where("scope_id", scope.id):
+        if subscription.token_id is None and subscription.status is SubscriptionStatus.OPEN:
+            cancelled = replace(subscription, status=SubscriptionStatus.CANCELLED)
+            draft.subscriptions.put(subscription.id, cancelled)
+
+
+# ------------------------------------------------------------------ what came
+
+
+def choose(marking: Marking, visit: Visit, effect: Choose) -> None:
+    """An event gateway's winner: the losers' waits go, the token stands at the winner, which is done."""
+    marking.journal.log(LogKind.COMPLETED, visit.token)
+    close(marking, visit.token)
+    token = marking.put(visit.token, node_id=effect.node_id, activation=visit.token.activation + 1)
+    marking.finish(marking.visit(token), effect.result)
+
+
+def event_of(node: Node, index: int) -> EventSpec:
+    events: tuple[EventSpec, ...] = getattr(node.spec, "events", ())
+    return events[index]
