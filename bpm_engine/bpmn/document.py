@@ -28,7 +28,10 @@ DI = "http://www.omg.org/spec/DD/20100524/DI"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 XINCLUDE = "http://www.w3.org/2001/XInclude"
 
-_EXTENSION_ELEMENTS = f"{{{BPMN}}}extensionElements"
+# What stands inside these is text or a vendor's business, even where it looks like BPMN.
+OPAQUE = frozenset(
+    f"{{{BPMN}}}{name}" for name in ("extensionElements", "documentation", "text", "script", "rendering")
+)
 
 XML_EMPTY = error(
     "XML_EMPTY",
@@ -394,12 +397,12 @@ def _index(root: etree._Element) -> dict[str, etree._Element]:
 
 
 def bpmn_elements(root: etree._Element) -> Iterator[etree._Element]:
-    """Every BPMN element of the tree in document order, without what vendors put into extensions."""
+    """Every BPMN element of the tree in document order, without what stands inside texts and extensions."""
     stack = [root]
     while stack:
         element = stack.pop()
         yield element
-        if element.tag != _EXTENSION_ELEMENTS:
+        if element.tag not in OPAQUE:
             stack.extend(element.iterchildren(f"{{{BPMN}}}*", reversed=True))
 
 

@@ -85,8 +85,7 @@ def check_activities(facts: Facts) -> None:
         _check_multi_instance(facts, loop)
     for subprocess in facts.each("Subprocess"):
         _check_subprocess(facts, subprocess)
-    for call in facts.by_name["callActivity"]:
-        _check_call(facts, call)
+    _check_calls(facts)
     for script in facts.by_name["scriptTask"]:
         _check_script(facts, script)
     for process in facts.by_name["process"]:
@@ -152,14 +151,20 @@ def _check_subprocess(facts: Facts, subprocess: Element) -> None:
         facts.report(AD_HOC_CONTENT, event, message, Scrutiny.EXECUTABLE)
 
 
-def _check_call(facts: Facts, call: Element) -> None:
-    called = facts.resolve(call.get("calledElement"))
-    if called is None or name_of(called) != "process":
-        return
-    starts = children(called, "startEvent")
-    if starts and all(children(start, "eventDefinitionRef") or facts.triggers(start) for start in starts):
-        message = f"{named(call)} calls {named(called)}, whose start events all wait for something"
-        facts.report(CALLED_PROCESS_NOT_STARTABLE, call, message, Scrutiny.RUNNABLE)
+def _check_calls(facts: Facts) -> None:
+    waiting = {process for process in facts.by_name["process"] if _only_waits(facts, process)}
+    for call in facts.by_name["callActivity"]:
+        called = facts.resolve(call.get("calledElement"))
+        if called is not None and called in waiting:
+            message = f"{named(call)} calls {named(called)}, whose start events all wait for something"
+            facts.report(CALLED_PROCESS_NOT_STARTABLE, call, message, Scrutiny.RUNNABLE)
+
+
+def _only_waits(facts: Facts, process: Element) -> bool:
+    starts = children(process, "startEvent")
+    return bool(starts) and all(
+        facts.triggers(start) or facts.references(start, "eventDefinitionRef") for start in starts
+    )
 
 
 def _check_script(facts: Facts, script: Element) -> None:

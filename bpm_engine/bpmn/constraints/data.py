@@ -103,7 +103,7 @@ def _check_sets(facts: Facts, holder: Element) -> None:
         sets = children(holder, f"{kind.lower()}Set")
         if not sets:
             continue
-        listed = {ref for each in sets for ref in _refs(each, f"data{kind}Refs")}
+        listed = {ref for each in sets for ref in facts.references(each, f"data{kind}Refs")}
         for element in children(holder, f"data{kind}"):
             identifier = element.get("id")
             if identifier and identifier not in listed:
@@ -114,23 +114,18 @@ def _check_sets(facts: Facts, holder: Element) -> None:
             _check_partners(facts, each, "Output" if kind == "Input" else "Input", kind)
 
 
-def _refs(element: Element, name: str) -> list[str]:
-    return [text_in(reference).rpartition(":")[2] for reference in children(element, name)]
-
-
 def _check_members(facts: Facts, each: Element, kind: str) -> None:
-    members = set(_refs(each, f"data{kind}Refs"))
+    members = facts.references(each, f"data{kind}Refs")
     for name in (f"optional{kind}Refs", f"whileExecuting{kind}Refs"):
-        for identifier in _refs(each, name):
-            if identifier not in members:
-                message = f"{identifier!r} is in {name} of {named(each)} and not in data{kind}Refs"
-                facts.report(DATA_SET_INCONSISTENT, each, message, Scrutiny.RUNNABLE)
+        for identifier in sorted(facts.references(each, name) - members):
+            message = f"{identifier!r} is in {name} of {named(each)} and not in data{kind}Refs"
+            facts.report(DATA_SET_INCONSISTENT, each, message, Scrutiny.RUNNABLE)
 
 
 def _check_partners(facts: Facts, each: Element, other: str, own: str) -> None:
-    for identifier in _refs(each, f"{other.lower()}SetRefs"):
+    for identifier in sorted(facts.references(each, f"{other.lower()}SetRefs")):
         partner = facts.resolve(identifier)
-        if partner is not None and each.get("id") not in _refs(partner, f"{own.lower()}SetRefs"):
+        if partner is not None and each.get("id") not in facts.references(partner, f"{own.lower()}SetRefs"):
             message = f"{named(each)} names {named(partner)}, which does not name it"
             facts.report(DATA_SET_INCONSISTENT, each, message, Scrutiny.RUNNABLE)
 

@@ -15,14 +15,13 @@ from functools import lru_cache
 
 from lxml import etree
 
-from bpm_engine.bpmn.document import BPMN, XSI, Document, text_of
+from bpm_engine.bpmn.document import BPMN, OPAQUE, XSI, Document, text_of
 from bpm_engine.bpmn.schema import GROUPS
 from bpm_engine.problems import Problem, Rule, Severity
 
 Element = etree._Element
 
 _PREFIX = f"{{{BPMN}}}"
-_EXTENSIONS = f"{_PREFIX}extensionElements"
 
 TRUE = frozenset({"true", "1"})
 
@@ -85,6 +84,8 @@ class Facts:
     incoming: dict[Element, list[Element]] = field(default_factory=lambda: defaultdict(list))
     outgoing: dict[Element, list[Element]] = field(default_factory=lambda: defaultdict(list))
     boundaries: dict[Element, list[Element]] = field(default_factory=lambda: defaultdict(list))
+    _triggers: dict[Element, tuple[str, ...]] = field(default_factory=dict)
+    _references: dict[tuple[Element, str], frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, document: Document) -> Facts:
@@ -102,7 +103,7 @@ class Facts:
             self.elements.append(element)
             self.by_name[name].append(element)
             self.process_of[element] = process
-            if element.tag != _EXTENSIONS:
+            if element.tag not in OPAQUE:
                 stack.extend((below, process) for below in element.iterchildren(_PREFIX + "*", reversed=True))
 
     def _connect(self) -> None:
@@ -144,9 +145,22 @@ class Facts:
                 found.append(target)
         return found
 
-    def triggers(self, event: Element) -> list[str]:
-        """What the event's definitions are about: `message`, `timer`, …"""
-        return [name_of(definition).removesuffix("EventDefinition") for definition in self.definitions(event)]
+    def triggers(self, event: Element) -> tuple[str, ...]:
+        """What the event's definitions are about, each once: `message`, `timer`, …"""
+        if event not in self._triggers:
+            names = (
+                name_of(definition).removesuffix("EventDefinition") for definition in self.definitions(event)
+            )
+            self._triggers[event] = tuple(dict.fromkeys(names))
+        return self._triggers[event]
+
+    def references(self, element: Element, name: str) -> frozenset[str]:
+        """The ids that the element's children of this name refer to."""
+        key = (element, name)
+        if key not in self._references:
+            texts = (text_in(reference) for reference in children(element, name))
+            self._references[key] = frozenset(text.rpartition(":")[2] for text in texts)
+        return self._references[key]
 
     def declares_executable(self, element: Element) -> bool:
         process = self.process_of.get(element)

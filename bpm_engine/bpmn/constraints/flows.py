@@ -7,7 +7,6 @@ from bpm_engine.bpmn.constraints.facts import (
     Facts,
     Scrutiny,
     child,
-    children,
     is_true,
     name_of,
     named,
@@ -106,7 +105,7 @@ def _check_listings(facts: Facts) -> None:
 
 
 def _check_listing(facts: Facts, node: Element, listing: str, flows: list[Element]) -> None:
-    listed = {(entry.text or "").strip().rpartition(":")[2] for entry in children(node, listing)}
+    listed = facts.references(node, listing)
     if not listed:
         return
     stale = next((entry for entry in sorted(listed) if facts.resolve(entry) is None), None)
@@ -133,7 +132,7 @@ def _check_condition(facts: Facts, flow: Element) -> None:
 
 def _check_default(facts: Facts, node: Element) -> None:
     flow = facts.resolve(node.get("default"))
-    if flow is not None and name_of(flow) == "sequenceFlow" and flow not in facts.outgoing[node]:
+    if flow is not None and name_of(flow) == "sequenceFlow" and facts.ends(flow)[0] is not node:
         facts.report(DEFAULT_FLOW_NOT_OWN, node, f"{named(flow)} does not leave {named(node)}")
 
 

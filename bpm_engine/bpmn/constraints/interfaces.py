@@ -47,8 +47,7 @@ def check_interfaces(facts: Facts) -> None:
         _check_task(facts, task)
     for event in facts.each("Event"):
         _check_event(facts, event)
-    for call in facts.by_name["callActivity"]:
-        _check_call(facts, call)
+    _check_calls(facts)
     for binding in facts.by_name["ioBinding"]:
         _check_binding(facts, binding)
     for loop in facts.by_name["multiInstanceLoopCharacteristics"]:
@@ -133,20 +132,29 @@ def _payload(facts: Facts, definition: Element) -> Element | None:
 # ------------------------------------------------------------------ calls, bindings, multi-instance
 
 
-def _check_call(facts: Facts, call: Element) -> None:
-    called = facts.resolve(call.get("calledElement"))
-    own, other = (
-        child(call, "ioSpecification"),
-        child(called, "ioSpecification") if called is not None else None,
-    )
-    if called is None or own is None or other is None:
-        return
-    for kind in ("dataInput", "dataOutput"):
-        ours = [item_of(facts, each) for each in children(own, kind)]
-        theirs = [item_of(facts, each) for each in children(other, kind)]
-        if not same_items(facts, ours, theirs):
-            message = f"{named(call)} and {named(called)} differ in their {kind}s"
-            facts.report(CALL_DATA_MISMATCH, call, message, Scrutiny.EXECUTABLE)
+def _check_calls(facts: Facts) -> None:
+    signatures: dict[tuple[Element, str], list[Element | None]] = {}
+
+    def signature(specification: Element, kind: str) -> list[Element | None]:
+        key = (specification, kind)
+        if key not in signatures:
+            signatures[key] = [item_of(facts, each) for each in children(specification, kind)]
+        return signatures[key]
+
+    for call in facts.by_name["callActivity"]:
+        called = facts.resolve(call.get("calledElement"))
+        own, other = _specification(call), _specification(called)
+        if called is None or own is None or other is None:
+            continue
+        for kind in ("dataInput", "dataOutput"):
+            ours, theirs = signature(own, kind), signature(other, kind)
+            if len(ours) != len(theirs) or not same_items(facts, ours, theirs):
+                message = f"{named(call)} and {named(called)} differ in their {kind}s"
+                facts.report(CALL_DATA_MISMATCH, call, message, Scrutiny.EXECUTABLE)
+
+
+def _specification(element: Element | None) -> Element | None:
+    return None if element is None else child(element, "ioSpecification")
 
 
 def _check_binding(facts: Facts, binding: Element) -> None:

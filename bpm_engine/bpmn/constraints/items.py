@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable
 
 from bpm_engine.bpmn.constraints.facts import Element, Facts, name_of
 
@@ -36,21 +37,22 @@ def same_item(facts: Facts, first: Element | None, second: Element | None) -> bo
         return True
     if _types_are_classes(facts):
         return True
-    structures = (first.get("structureRef"), second.get("structureRef"))
-    return bool(structures[0]) and structures[0] == structures[1]
+    return _key(first) == _key(second)
 
 
-def same_items(facts: Facts, first: Sequence[Element | None], second: Sequence[Element | None]) -> bool:
-    """Whether each item of one side finds its own equal on the other."""
-    if len(first) != len(second):
+def same_items(facts: Facts, first: Iterable[Element | None], second: Iterable[Element | None]) -> bool:
+    """Whether each item of one side finds its own equal on the other; unknown items match any."""
+    left, right = Counter(map(_key, first)), Counter(map(_key, second))
+    if left.total() != right.total():
         return False
-    left = list(second)
-    for item in first:
-        position = next((at for at, other in enumerate(left) if same_item(facts, item, other)), None)
-        if position is None:
-            return False
-        del left[position]
-    return True
+    if _types_are_classes(facts):
+        return True
+    unknown_left, unknown_right = left.pop(None, 0), right.pop(None, 0)
+    return (left - right).total() <= unknown_right and (right - left).total() <= unknown_left
+
+
+def _key(item: Element | None) -> Hashable:
+    return None if item is None else item.get("structureRef") or id(item)
 
 
 def _types_are_classes(facts: Facts) -> bool:

@@ -29,9 +29,9 @@ def check_links(facts: Facts) -> None:
     catches = _links(facts, "intermediateCatchEvent")
     if not throws and not catches:
         return
-    for event in {event for event, _ in catches}:
+    for event in dict.fromkeys(event for event, _ in catches):
         _check_flow(facts, event, facts.incoming.get(event))
-    for event in {event for event, _ in throws}:
+    for event in dict.fromkeys(event for event, _ in throws):
         _check_flow(facts, event, facts.outgoing.get(event))
     _check_partners(facts, throws, catches)
 
