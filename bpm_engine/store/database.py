@@ -1,0 +1,64 @@
+"""The small interface behind which the two databases differ: begin, errors, clock, wake-ups, claim.
+
+Everything else in the store is written once. `connect` opens nothing; the first transaction does.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Protocol
+
+import sqlalchemy as sa
+
+from bpm_engine.store.failures import Failure
+
+
+class Wakeups(Protocol):
+    """How idle services learn that there is something to do. Latency only: polling finds what gets lost."""
+
+    def notify(self) -> None:
+        """Something was committed that others may wait for. Returns at once; many calls become one."""
+
+    def generation(self) -> int:
+        """A number that rises with every wake-up; read it before looking for work."""
+
+    def wait(self, since: int, timeout: float) -> bool:
+        """Until the generation has passed `since` (True) or the time is up (False)."""
+
+    def close(self) -> None: ...
+
+
+class Database(Protocol):
+    engine: sa.Engine
+    migrates_itself: bool  # schema created on first use; a server's is the operator's to upgrade
+
+    @property
+    def wakeups(self) -> Wakeups: ...
+
+    def writing(self) -> AbstractContextManager[sa.Connection]:
+        """A connection in a transaction that may write; the caller commits or rolls back."""
+
+    def reading(self) -> AbstractContextManager[sa.Connection]:
+        """A connection in a transaction that only reads, with one consistent view where that is free."""
+
+    def enter_tenant(self, connection: sa.Connection, tenant: str | None) -> None:
+        """Tell the database for whom the transaction runs (row-level security); None: for all."""
+
+    def check_durability(self, connection: sa.Connection) -> None:
+        """Raise UnsafeDurabilityError if acknowledged commits may be lost."""
+
+    def lock_migrations(self, connection: sa.Connection) -> None:
+        """From here on only this transaction migrates."""
+
+    def arrange_security(self, connection: sa.Connection, wanted: bool | None) -> None:
+        """Row-level security by tenant on or off; None: as it is, new tables included."""
+
+    def classify(self, error: sa.exc.SQLAlchemyError) -> Failure: ...
+
+    def now(self, connection: sa.Connection) -> datetime: ...
+
+    def ready_of_topics(self, topics: sa.CTE, limit: sa.BindParameter[int]) -> sa.Select[tuple[str, int]]:
+        """The best claimable tokens among these topics, locked: see `work.py`."""
+
+    def close(self) -> None: ...

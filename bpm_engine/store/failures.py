@@ -1,0 +1,63 @@
+"""What a database error means to the caller: run it again, it was refused, the database is away, or a bug.
+
+The dialects say which is which (`Database.classify`); `translate` turns the answer into our exceptions. A
+bug, such as a violated CHECK, stays the driver's exception: hiding it would help nobody.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NoReturn
+
+import sqlalchemy as sa
+
+from bpm_engine.errors import ConflictError, EngineError, UnavailableError
+
+
+class Failure(Enum):
+    RETRY = "retry"  # deadlock, serialisation, lock timeout: the whole transaction again, from its reads
+    CONFLICT = "conflict"  # a unique key is taken
+    UNAVAILABLE = "unavailable"
+    FULL = "full"
+    BUG = "bug"
+
+
+class TransactionRetryError(UnavailableError):
+    """The transaction lost against another one and was rolled back. Run it again from its reads."""
+
+
+class StorageFullError(UnavailableError):
+    """The database has no space left. Stop claiming; reads still work."""
+
+
+class CommitUnknownError(UnavailableError):
+    """The connection broke during COMMIT: read the versions again to see whether it happened."""
+
+
+class UnsafeDurabilityError(EngineError):
+    """The server may lose acknowledged commits."""
+
+
+class SchemaVersionError(EngineError):
+    """The schema of the database is not the one this version of the engine works with."""
+
+
+def translate(failure: Failure, error: sa.exc.SQLAlchemyError) -> NoReturn:
+    """Raise what `error` means. The text has no parameters: these may be secrets."""
+    text = _first_line(error)
+    match failure:
+        case Failure.RETRY:
+            raise TransactionRetryError(text) from error
+        case Failure.CONFLICT:
+            raise ConflictError("a row with this key exists already") from error
+        case Failure.UNAVAILABLE:
+            raise UnavailableError(f"the database is away: {text}") from error
+        case Failure.FULL:
+            raise StorageFullError(text) from error
+        case Failure.BUG:
+            raise error
+
+
+def _first_line(error: sa.exc.SQLAlchemyError) -> str:
+    cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
+    return str(cause).strip().partition("\n")[0]

@@ -1,0 +1,442 @@
+"""Messages that wait for a subscription, subscriptions that wait for a message, and signals for many.
+
+A message is written first and looked at afterwards, and so is a subscription; whichever comes second finds
+the other after its commit, and `pair_buffered` finds what is left. No lock holds the two together. A message
+id is unique per tenant and name: the second insert is answered as a duplicate.
+
+A signal becomes one delivery row per subscription in one INSERT … SELECT; the deliveries are steps of their
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert as insert_or_nothing  # SQLite compiles it as well
+
+from bpm_engine.core.state import (
+    InstanceStatus,
+    Subscription,
+    SubscriptionKind,
+    SubscriptionStatus,
+    ThrownMessage,
+    ThrownSignal,
+    Variables,
+)
+from bpm_engine.store import rows
+from bpm_engine.store.records import Shape
+from bpm_engine.store.rows import contains, id_source, row_source
+from bpm_engine.store.schema import (
+    DeliveryStatus,
+    MessageStatus,
+    delivery,
+    fixed,
+    message,
+    process_instance,
+    subscription,
+)
+from bpm_engine.store.transaction import Transaction
+from bpm_engine.store.types import Id, Instant, Json
+
+NOW = sa.bindparam("now", type_=Instant)
+LIMIT = sa.bindparam("limit", type_=sa.Integer())
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """Table message. `message_id` is the sender's, for the inbox."""
+
+    id: str
+    tenant_id: str
+    name: str
+    correlation_key: str | None = None
+    payload: Variables = {}
+    message_id: str | None = None
+    status: MessageStatus = MessageStatus.BUFFERED
+    expires_at: datetime
+    consumed_by: str | None = None  # the instance that got it, or that it started
+
+
+class Signal(msgspec.Struct, frozen=True, kw_only=True):
+    """A signal sent from outside; inside processes it is a `ThrownSignal`."""
+
+    id: str
+    tenant_id: str
+    name: str
+    payload: Variables = {}
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """Table delivery: a signal on its way to one subscription, of an instance or of a definition (a
+    start).
+    """
+
+    signal_id: str
+    subscription_id: str
+    tenant_id: str
+    instance_id: str | None = None
+    root_instance_id: str | None = None
+    definition_id: str | None = None
+    node_id: str
+    name: str
+    payload: Variables
+    status: DeliveryStatus = DeliveryStatus.PENDING
+    error: str | None = None
+
+
+class StartSubscription(msgspec.Struct, frozen=True, kw_only=True):
+    """A definition's wait: a message or signal that starts an instance. Table subscription, without
+    instance.
+    """
+
+    id: str
+    tenant_id: str
+    definition_id: str
+    definition_key: str
+    node_id: str
+    event: int = 0
+    kind: SubscriptionKind
+    name: str = ""
+    correlation_key: str | None = None
+    match: Variables | None = None
+    status: SubscriptionStatus = SubscriptionStatus.OPEN
+
+
+class Match(msgspec.Struct, frozen=True, kw_only=True):
+    """A message and the subscription that would take it."""
+
+    message_id: str  # the id of the row
+    subscription: Subscription | StartSubscription
+
+
+MESSAGE = Shape(Message, message)
+DELIVERY = Shape(Delivery, delivery)
+START = Shape(StartSubscription, subscription)
+
+
+def add_messages(tx: Transaction, new: Sequence[Message]) -> frozenset[str]:
+    """Write them; the ids of those written. The others are duplicates: their message id was there before."""
+    given = rows.rows([msgspec.structs.astuple(each) for each in new])
+    return frozenset(row.id for row in tx.execute(ADD_MESSAGES, {"given": given, "now": tx.now()}))
+
+
+def buffer_thrown(tx: Transaction, thrown: Sequence[ThrownMessage], expires_at: datetime) -> None:
+    """Messages of the processes themselves: correlated after the commit like those from outside."""
+    add_messages(
+        tx,
+        [
+            Message(
+                id=each.id,
+                tenant_id=each.tenant_id,
+                name=each.name,
+                correlation_key=each.correlation_key,
+                payload=each.payload,
+                expires_at=expires_at,
+            )
+            for each in thrown
+        ],
+    )
+
+
+def match_messages(tx: Transaction, message_ids: Iterable[str]) -> list[Match]:
+    """For each of these buffered messages the subscription that takes it, where there is one.
+
+    By name and key, then by containment of the payload; an instance's wait before a start. Halted instances
+    do not take messages. Two messages may be given the same subscription: deliver one and ask again for the
+    other.
+    """
+    found = tx.execute(MATCH_MESSAGES, {"ids": rows.ids(message_ids), "now": tx.now()}).all()
+    return _matches(tx, {row.id: row.subscription_id for row in found if row.subscription_id})
+
+
+def match_subscriptions(tx: Transaction, subscription_ids: Iterable[str]) -> list[Match]:
+    """For each of these open subscriptions the oldest buffered message that it would take."""
+    found = tx.execute(MATCH_SUBSCRIPTIONS, {"ids": rows.ids(subscription_ids), "now": tx.now()}).all()
+    return _matches(tx, {row.message_id: row.id for row in found if row.message_id})
+
+
+def pair_buffered(tx: Transaction, limit: int, after: str | None = None) -> tuple[list[Match], str | None]:
+    """The sweep: the next `limit` buffered messages by id, with takers, and where to go on (None: the
+    end).
+    """
+    values = {"limit": limit, "after": after or FIRST_ID, "now": tx.now()}
+    page = [row.id for row in tx.execute(BUFFERED_PAGE, values)]
+    return match_messages(tx, page), page[-1] if len(page) == limit else None
+
+
+def consume_messages(tx: Transaction, consumed: dict[str, str]) -> frozenset[str]:
+    """Mark messages as taken by instances, in the transaction that delivers them; the ids that were still
+    there.
+
+    A message that is missing in the answer went to somebody else: roll that delivery back.
+    """
+    values = {"given": rows.rows(list(consumed.items())), "now": tx.now()}
+    return frozenset(row.id for row in tx.execute(CONSUME, values))
+
+
+def load_messages(tx: Transaction, message_ids: Iterable[str]) -> list[Message]:
+    return MESSAGE.read(tx.execute(LOAD_MESSAGES, {"ids": rows.ids(message_ids)}))
+
+
+def find_message(tx: Transaction, tenant_id: str, name: str, message_id: str) -> Message | None:
+    """What became of a message with the sender's id."""
+    values = {"tenant_id": tenant_id, "name": name, "message_id": message_id}
+    return next(iter(MESSAGE.read(tx.execute(FIND_MESSAGE, values))), None)
+
+
+def expire_messages(tx: Transaction, limit: int) -> list[Message]:
+    """Buffered messages whose time is over, now Expired."""
+    return MESSAGE.read(tx.execute(EXPIRE, {"limit": limit, "now": tx.now()}))
+
+
+def purge_messages(tx: Transaction, before: datetime, limit: int) -> int:
+    """Delete what is no longer buffered and expired before that time: until then its id guards the inbox."""
+    return tx.execute(PURGE_MESSAGES, {"before": before, "limit": limit}).rowcount
+
+
+def fan_out(tx: Transaction, signals: Sequence[ThrownSignal | Signal]) -> int:
+    """One delivery per open subscription of the tenant, also of definitions that the signal starts."""
+    given = rows.rows([(each.id, each.tenant_id, each.name, each.payload) for each in signals])
+    return tx.execute(FAN_OUT, {"given": given, "now": tx.now()}).rowcount
+
+
+def pending_deliveries(tx: Transaction, limit: int, after: tuple[str, str] | None = None) -> list[Delivery]:
+    """The next deliveries in order of the signals; page on with the last one's (signal_id,
+    subscription_id).
+    """
+    signal_id, subscription_id = after or (FIRST_ID, FIRST_ID)
+    values = {"signal_id": signal_id, "subscription_id": subscription_id, "limit": limit}
+    return DELIVERY.read(tx.execute(PENDING_DELIVERIES, values))
+
+
+def finish_deliveries(
+    tx: Transaction, keys: Sequence[tuple[str, str]], status: DeliveryStatus, error: str | None = None
+) -> int:
+    """Only what is Pending, in the transaction that delivers; fewer than asked: somebody else did it."""
+    values = {"given": rows.rows(keys), "status": status, "error": error, "now": tx.now()}
+    return tx.execute(FINISH_DELIVERIES, values).rowcount
+
+
+def replace_start_subscriptions(
+    tx: Transaction, tenant_id: str, definition_key: str, new: Sequence[StartSubscription]
+) -> None:
+    """Start subscriptions belong to the latest version: those of the former one are cancelled."""
+    values = {"tenant_id": tenant_id, "definition_key": definition_key, "now": tx.now()}
+    tx.execute(CANCEL_STARTS, values)
+    if new:
+        given = rows.rows([msgspec.structs.astuple(each) for each in new])
+        tx.execute(ADD_STARTS, {"given": given, "now": tx.now()})
+
+
+def _matches(tx: Transaction, pairs: dict[str, str]) -> list[Match]:
+    if not pairs:
+        return []
+    found = {s.id: s for s in load_subscriptions(tx, set(pairs.values()))}
+    return [Match(message_id=m, subscription=found[s]) for m, s in pairs.items() if s in found]
+
+
+def load_subscriptions(
+    tx: Transaction, subscription_ids: Iterable[str]
+) -> list[Subscription | StartSubscription]:
+    result = tx.execute(LOAD_SUBSCRIPTIONS, {"ids": rows.ids(subscription_ids)}).all()
+    waits = [row[: len(SUBSCRIPTION.fields)] for row in result if row.definition_id is None]
+    starts = [row[len(SUBSCRIPTION.fields) :] for row in result if row.definition_id is not None]
+    return [*SUBSCRIPTION.read(waits), *START.read(starts)]
+
+
+FIRST_ID = "00000000-0000-0000-0000-000000000000"
+SUBSCRIPTION = Shape(Subscription, subscription)
+LOAD_SUBSCRIPTIONS = sa.select(*SUBSCRIPTION.columns, *START.columns, subscription.c.definition_id).where(
+    subscription.c.id.in_(sa.select(id_source().c.id))
+)
+
+_NEW = row_source(MESSAGE.columns)
+ADD_MESSAGES = (
+    insert_or_nothing(message)
+    .from_select([*MESSAGE.fields, "created_at", "updated_at"], sa.select(*_NEW.c, NOW, NOW).where(sa.true()))
+    .on_conflict_do_nothing()
+    .returning(message.c.id)
+)
+IS_BUFFERED = message.c.status == fixed(MessageStatus.BUFFERED)
+IS_WAITING = sa.and_(
+    subscription.c.status == fixed(SubscriptionStatus.OPEN),
+    subscription.c.kind == SubscriptionKind.MESSAGE,
+    subscription.c.tenant_id == message.c.tenant_id,
+    subscription.c.name == message.c.name,
+    sa.or_(subscription.c.match.is_(None), contains(message.c.payload, subscription.c.match)),
+)
+BY_KEY = subscription.c.correlation_key == message.c.correlation_key
+BY_NAME = subscription.c.correlation_key.is_(None)  # a wait without a key takes any message of its name
+
+
+def _taker(key: sa.ColumnElement[bool], *, start: bool) -> sa.ScalarSelect[str]:
+    """The oldest subscription, by index; of an instance only while it runs."""
+    query = sa.select(subscription.c.id).where(IS_WAITING, key).order_by(subscription.c.id).limit(1)
+    if start:
+        return query.where(subscription.c.definition_id.is_not(None)).correlate(message).scalar_subquery()
+    running = sa.exists().where(
+        process_instance.c.id == subscription.c.instance_id,
+        process_instance.c.status == InstanceStatus.RUNNING,
+    )
+    return query.where(running).correlate(message).scalar_subquery()
+
+
+MATCH_MESSAGES = sa.select(
+    message.c.id,
+    sa.func.coalesce(
+        _taker(BY_KEY, start=False),
+        _taker(BY_NAME, start=False),
+        _taker(BY_KEY, start=True),
+        _taker(BY_NAME, start=True),
+        type_=Id,
+    ).label("subscription_id"),
+).where(message.c.id.in_(sa.select(id_source().c.id)), IS_BUFFERED, message.c.expires_at > NOW)
+
+
+def _oldest_message(key: sa.ColumnElement[bool]) -> sa.ScalarSelect[str]:
+    fits = sa.or_(subscription.c.match.is_(None), contains(message.c.payload, subscription.c.match))
+    return (
+        sa.select(message.c.id)
+        .where(IS_BUFFERED, message.c.tenant_id == subscription.c.tenant_id)
+        .where(message.c.name == subscription.c.name, key, fits, message.c.expires_at > NOW)
+        .order_by(message.c.id)
+        .limit(1)
+        .correlate(subscription)
+        .scalar_subquery()
+    )
+
+
+MATCH_SUBSCRIPTIONS = sa.select(
+    subscription.c.id,
+    sa.case(
+        (BY_NAME, _oldest_message(sa.true())),
+        else_=_oldest_message(message.c.correlation_key == subscription.c.correlation_key),
+    ).label("message_id"),
+).where(
+    subscription.c.id.in_(sa.select(id_source().c.id)),
+    subscription.c.status == SubscriptionStatus.OPEN,
+    subscription.c.kind == SubscriptionKind.MESSAGE,
+)
+BUFFERED_PAGE = (
+    sa.select(message.c.id)
+    .where(IS_BUFFERED, message.c.id > sa.bindparam("after", type_=Id), message.c.expires_at > NOW)
+    .order_by(message.c.id)
+    .limit(LIMIT)
+)
+_CONSUMED = row_source([sa.Column("id", Id), sa.Column("consumed_by", Id)])
+CONSUME = (
+    message.update()
+    .values(status=MessageStatus.CONSUMED, consumed_by=_CONSUMED.c.consumed_by, updated_at=NOW)
+    .where(message.c.id == _CONSUMED.c.id, IS_BUFFERED)
+    .returning(message.c.id)
+)
+LOAD_MESSAGES = sa.select(*MESSAGE.columns).where(message.c.id.in_(sa.select(id_source().c.id)))
+FIND_MESSAGE = sa.select(*MESSAGE.columns).where(
+    message.c.tenant_id == sa.bindparam("tenant_id"),
+    message.c.name == sa.bindparam("name"),
+    message.c.message_id == sa.bindparam("message_id"),
+)
+_OVER = (
+    sa.select(message.c.id)
+    .where(IS_BUFFERED, message.c.expires_at <= NOW)
+    .order_by(message.c.expires_at, message.c.id)
+    .limit(LIMIT)
+    .with_for_update(skip_locked=True)
+    .cte("over")
+)
+EXPIRE = (
+    message.update()
+    .values(status=MessageStatus.EXPIRED, updated_at=NOW)
+    .where(message.c.id == _OVER.c.id)
+    .returning(*MESSAGE.columns)
+)
+PURGE_MESSAGES = message.delete().where(
+    message.c.id.in_(
+        sa.select(message.c.id)
+        .where(message.c.status != MessageStatus.BUFFERED)
+        .where(message.c.expires_at < sa.bindparam("before", type_=Instant))
+        .order_by(message.c.expires_at, message.c.id)
+        .limit(LIMIT)
+    )
+)
+_SIGNALS = row_source(
+    [
+        sa.Column("id", Id),
+        sa.Column("tenant_id", sa.Text()),
+        sa.Column("name", sa.Text()),
+        sa.Column("payload", Json),
+    ]
+)
+_DELIVERY_COLUMNS = [name for name in DELIVERY.fields if name != "error"]
+FAN_OUT = (
+    insert_or_nothing(delivery)
+    .from_select(
+        [*_DELIVERY_COLUMNS, "created_at", "updated_at"],
+        sa.select(
+            _SIGNALS.c.id,
+            subscription.c.id,
+            subscription.c.tenant_id,
+            subscription.c.instance_id,
+            subscription.c.root_instance_id,
+            subscription.c.definition_id,
+            subscription.c.node_id,
+            subscription.c.name,
+            _SIGNALS.c.payload,
+            sa.literal(DeliveryStatus.PENDING, delivery.c.status.type),
+            NOW,
+            NOW,
+        )
+        .join_from(
+            _SIGNALS,
+            subscription,
+            sa.and_(
+                subscription.c.tenant_id == _SIGNALS.c.tenant_id,
+                subscription.c.name == _SIGNALS.c.name,
+                subscription.c.kind == SubscriptionKind.SIGNAL,
+                subscription.c.status == fixed(SubscriptionStatus.OPEN),
+            ),
+        )
+        .where(sa.true()),
+    )
+    .on_conflict_do_nothing()
+)
+PENDING_DELIVERIES = (
+    sa.select(*DELIVERY.columns)
+    .where(delivery.c.status == fixed(DeliveryStatus.PENDING))
+    .where(
+        sa.tuple_(delivery.c.signal_id, delivery.c.subscription_id)
+        > sa.tuple_(sa.bindparam("signal_id", type_=Id), sa.bindparam("subscription_id", type_=Id))
+    )
+    .order_by(delivery.c.signal_id, delivery.c.subscription_id)
+    .limit(LIMIT)
+)
+_FINISHED = row_source([sa.Column("signal_id", Id), sa.Column("subscription_id", Id)])
+FINISH_DELIVERIES = (
+    delivery.update()
+    .values(
+        status=sa.bindparam("status", type_=delivery.c.status.type),
+        error=sa.bindparam("error", type_=sa.Text()),
+        updated_at=NOW,
+    )
+    .where(
+        delivery.c.signal_id == _FINISHED.c.signal_id,
+        delivery.c.subscription_id == _FINISHED.c.subscription_id,
+        delivery.c.status == DeliveryStatus.PENDING,
+    )
+)
+CANCEL_STARTS = (
+    subscription.update()
+    .values(status=SubscriptionStatus.CANCELLED, updated_at=NOW)
+    .where(
+        subscription.c.tenant_id == sa.bindparam("tenant_id"),
+        subscription.c.definition_key == sa.bindparam("definition_key"),
+        subscription.c.definition_id.is_not(None),
+        subscription.c.status == fixed(SubscriptionStatus.OPEN),
+    )
+)
+_STARTS = row_source(START.columns)
+ADD_STARTS = subscription.insert().from_select(
+    [*START.fields, "created_at", "updated_at"], sa.select(*_STARTS.c, NOW, NOW)
+)

@@ -1,0 +1,205 @@
+"""PostgreSQL: connections, errors, the spelling of the bulk row source, NOTIFY.
+
+Behind a transaction-mode pooler nothing is kept in the session: no prepared statements, timeouts are set
+inside each transaction, and wake-ups use a direct connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+from psycopg.types.json import set_json_loads
+from psycopg.types.string import TextLoader
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+
+from bpm_engine.store import security
+from bpm_engine.store.config import StoreConfig
+from bpm_engine.store.failures import Failure, UnsafeDurabilityError
+from bpm_engine.store.notifications import Notifications
+from bpm_engine.store.rows import Field, contains, elements, merged
+from bpm_engine.store.schema import token
+from bpm_engine.store.types import Instant, Jsonb, from_json
+
+MIGRATION_LOCK = 0x62706D  # any number nobody else uses: "bpm"
+RETRY = ("40001", "40P01", "55P03")
+AWAY = ("08", "57P0", "53300", "25P03", "57014")  # by beginning: connection, shutdown, too many, timeouts
+FULL = ("53100", "53200")
+
+
+class PostgreSQL:
+    migrates_itself = False
+
+    def __init__(self, config: StoreConfig) -> None:
+        self._config = config
+        self.engine = sa.create_engine(
+            driver_url(config.url),
+            isolation_level="READ COMMITTED",
+            pool_size=config.pool_size,
+            max_overflow=config.pool_overflow,
+            pool_timeout=config.pool_timeout,
+            pool_recycle=config.pool_recycle,
+            pool_pre_ping=config.pool_check,
+            hide_parameters=True,
+            connect_args=self._connect_arguments(),
+        )
+        sa.event.listen(self.engine, "connect", _load_ids_and_json)
+        direct = driver_url(config.direct_url or config.url)
+        libpq = direct.set(drivername="postgresql").render_as_string(hide_password=False)
+        self.wakeups = Notifications(libpq)
+
+    def _connect_arguments(self) -> dict[str, Any]:
+        config = self._config
+        arguments: dict[str, Any] = {
+            "connect_timeout": config.connect_timeout,
+            "application_name": "bpm_engine",
+            "keepalives_idle": config.keepalive_idle,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": (config.keepalive_idle + 15) * 1000,
+        }
+        if config.transaction_pooler:
+            return arguments | {"prepare_threshold": None}
+        settings = " ".join(f"-c {name}={value}" for name, value in self._session().items())
+        return arguments | {"options": f"{settings} -c timezone=UTC"}
+
+    def _session(self) -> dict[str, str]:
+        config = self._config
+        return {
+            "statement_timeout": _milliseconds(config.statement_timeout),
+            "lock_timeout": _milliseconds(config.lock_timeout),
+            "idle_in_transaction_session_timeout": _milliseconds(config.idle_transaction_timeout),
+        }
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        with self.engine.connect() as connection:
+            if self._config.transaction_pooler:
+                connection.execute(_SET_TIMEOUTS, self._session())
+            yield connection
+
+    reading = writing  # a reader takes no lock and READ COMMITTED costs nothing: there is no difference
+
+    def enter_tenant(self, connection: sa.Connection, tenant: str | None) -> None:
+        """For this transaction only: a setting of the session would leak to the pool's next user."""
+        if self._config.row_level_security:
+            connection.execute(_ENTER_TENANT, {"tenant": ALL_TENANTS if tenant is None else tenant})
+
+    def check_durability(self, connection: sa.Connection) -> None:
+        if self._config.allow_unsafe_durability:
+            return
+        for name in ("fsync", "synchronous_commit", "full_page_writes"):
+            if connection.execute(_SETTING, {"name": name}).scalar_one() == "off":
+                raise UnsafeDurabilityError(
+                    f"The server runs with {name}=off: acknowledged steps may be lost in a crash."
+                    f" Set {name}=on, or allow it explicitly with allow_unsafe_durability."
+                )
+
+    def lock_migrations(self, connection: sa.Connection) -> None:
+        connection.execute(_LOCK_MIGRATIONS, {"number": MIGRATION_LOCK})
+
+    def arrange_security(self, connection: sa.Connection, wanted: bool | None) -> None:
+        security.arrange(connection, wanted)
+
+    def classify(self, error: sa.exc.SQLAlchemyError) -> Failure:
+        if isinstance(error, sa.exc.TimeoutError):  # no connection became free in the pool
+            return Failure.UNAVAILABLE
+        cause = error.orig if isinstance(error, sa.exc.DBAPIError) else None
+        code = getattr(cause, "sqlstate", None)
+        if code is None:
+            lost = isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError)
+            return Failure.UNAVAILABLE if lost else Failure.BUG
+        if code in RETRY:
+            return Failure.RETRY
+        if code == "23505":
+            return Failure.CONFLICT
+        if code in FULL:
+            return Failure.FULL
+        return Failure.UNAVAILABLE if code.startswith(AWAY) else Failure.BUG
+
+    def now(self, connection: sa.Connection) -> datetime:
+        """Not `now()`, which is the start of the transaction: waiting for locks would backdate leases."""
+        return connection.execute(_CLOCK).scalar_one()
+
+    def ready_of_topics(self, topics: sa.CTE, limit: sa.BindParameter[int]) -> sa.Select[tuple[str, int]]:
+        """The best of each topic by index, then the best of these: the cost does not grow with the
+        backlog.
+        """
+        best = (
+            sa.select(token.c.id, token.c.version, token.c.priority)
+            .where(token.c.ready_topic == topics.c.topic)
+            .order_by(token.c.priority.desc(), token.c.id)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+            .lateral("best")
+        )
+        return (
+            sa.select(best.c.id, best.c.version)
+            .select_from(topics.join(best, sa.true()))
+            .order_by(best.c.priority.desc(), best.c.id)
+            .limit(limit)
+        )
+
+    def close(self) -> None:
+        self.wakeups.close()
+        self.engine.dispose()
+
+
+ALL_TENANTS = "*"
+_ENTER_TENANT = sa.text("SELECT set_config('bpm.tenant', :tenant, true)")
+_SETTING = sa.text("SELECT current_setting(:name)")
+_LOCK_MIGRATIONS = sa.text("SELECT pg_advisory_xact_lock(:number)")
+_CLOCK = sa.select(sa.func.clock_timestamp(type_=Instant))
+_SET_TIMEOUTS = sa.text(
+    "SELECT set_config('statement_timeout', :statement_timeout, true),"
+    " set_config('lock_timeout', :lock_timeout, true),"
+    " set_config('idle_in_transaction_session_timeout', :idle_in_transaction_session_timeout, true)"
+)
+
+
+def driver_url(url: str) -> sa.URL:
+    """`postgresql://…` and `postgres://…` mean psycopg 3."""
+    parsed = sa.make_url(url.replace("postgres://", "postgresql://", 1))
+    return parsed.set(drivername="postgresql+psycopg") if parsed.drivername == "postgresql" else parsed
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(int(seconds * 1000))
+
+
+def _load_ids_and_json(connection: psycopg.Connection[Any], _record: object) -> None:
+    """Ids as text, not as UUID objects; JSON with a decoder that never fails a whole result."""
+    connection.adapters.register_loader("uuid", TextLoader)
+    set_json_loads(from_json, connection)
+
+
+@compiles(elements, "postgresql")
+def _elements(element: elements, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"jsonb_array_elements(CAST({compiler.process(element.clauses, **kw)} AS JSONB))"
+
+
+@compiles(Field, "postgresql")
+def _field(element: Field, compiler: SQLCompiler, **kw: Any) -> str:
+    value = compiler.process(element.value, **kw)
+    if isinstance(element.type, Jsonb):
+        return f"nullif({value} -> {element.position}, 'null'::jsonb)"
+    column_type = compiler.dialect.type_compiler_instance.process(element.type)
+    text = f"({value} ->> {element.position})"
+    return text if column_type == "TEXT" else f"CAST({text} AS {column_type})"
+
+
+@compiles(merged, "postgresql")
+def _merged(element: merged, compiler: SQLCompiler, **kw: Any) -> str:
+    old, patch = (compiler.process(clause, **kw) for clause in element.clauses)
+    return f"({old} || {patch})"
+
+
+@compiles(contains, "postgresql")
+def _contains(element: contains, compiler: SQLCompiler, **kw: Any) -> str:
+    whole, part = (compiler.process(clause, **kw) for clause in element.clauses)
+    return f"({whole} @> {part})"

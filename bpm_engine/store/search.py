@@ -1,0 +1,255 @@
+"""Reading for people: lists with stable cursors, single rows by id, counts. The tenant is part of every
+query.
+
+Ids that cannot be ids are simply not found. Names of variables are bound values, never part of the statement;
+their containment is tested row by row, so combine it with a definition, a status or a business key on big
+tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Literal
+
+import sqlalchemy as sa
+
+from bpm_engine.core.state import Instance, InstanceStatus, LogEntry, Scope, Token, TokenState, Variables
+from bpm_engine.store import rows
+from bpm_engine.store.definitions import DEFINITION, Definition
+from bpm_engine.store.outbox import OUTBOX, OutboxRow
+from bpm_engine.store.pages import Key, Page, Paging, newest_or_oldest
+from bpm_engine.store.records import INSTANCE, LOG, SCOPE, TOKEN
+from bpm_engine.store.rows import contains, id_source
+from bpm_engine.store.schema import (
+    OutboxStatus,
+    event_outbox,
+    execution_log,
+    fixed,
+    process_definition,
+    process_instance,
+    schedule,
+    scope,
+    token,
+)
+from bpm_engine.store.timers import SCHEDULE, Schedule
+from bpm_engine.store.transaction import Transaction
+from bpm_engine.store.types import Json
+from bpm_engine.store.values import check_variables, identifier
+
+Order = Literal["newest", "oldest"]
+IS_LIVE = token.c.state.not_in([fixed(TokenState.COMPLETED), fixed(TokenState.CANCELLED)])
+IS_FAILED = token.c.state == fixed(TokenState.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceFilter:
+    """All that is given must hold. `variables` must be contained in those of the root scope."""
+
+    status: InstanceStatus | None = None
+    definition: str | None = None
+    version: int | None = None
+    business_key: str | None = None
+    subject: str | None = None
+    variables: Variables | None = None
+    node: str | None = None  # a live token rests there
+    incidents: bool | None = None  # has failed tokens, or has none
+    started_after: datetime | None = None
+    started_before: datetime | None = None
+    parent_id: str | None = None
+    deleted: bool = False
+
+
+def find_instances(
+    tx: Transaction,
+    tenant_id: str,
+    wanted: InstanceFilter,
+    *,
+    order: Order = "newest",
+    limit: int = 100,
+    cursor: str | None = None,
+) -> Page[Instance]:
+    paging = Paging(
+        newest_or_oldest(process_instance.c.id, order), limit, cursor, [tenant_id, order, asdict(wanted)]
+    )
+    query = sa.select(*INSTANCE.columns).where(
+        process_instance.c.tenant_id == tenant_id, *_conditions(wanted)
+    )
+    found = tx.execute(paging.apply(query)).all()
+    return paging.page(found, INSTANCE.read(found))
+
+
+def get_instance(tx: Transaction, tenant_id: str, instance_id: str) -> Instance | None:
+    """None also for another tenant's: whoever asks must not learn that it exists."""
+    query = sa.select(*INSTANCE.columns).where(
+        process_instance.c.tenant_id == tenant_id,
+        process_instance.c.id == identifier(instance_id),
+        process_instance.c.deleted_at.is_(None),
+    )
+    return next(iter(INSTANCE.read(tx.execute(query))), None)
+
+
+def find_started(
+    tx: Transaction, tenant_id: str, definition_key: str, idempotency_key: str
+) -> Instance | None:
+    """The instance that an earlier start with this key has made."""
+    query = sa.select(*INSTANCE.columns).where(
+        process_instance.c.tenant_id == tenant_id,
+        process_instance.c.definition_key == definition_key,
+        process_instance.c.idempotency_key == idempotency_key,
+        process_instance.c.idempotency_key.is_not(None),
+    )
+    return next(iter(INSTANCE.read(tx.execute(query))), None)
+
+
+def load_variables(tx: Transaction, instance_ids: list[str]) -> dict[str, Variables]:
+    """Of the root scopes: what the instance shows as its variables."""
+    return {row.id: row.variables for row in tx.execute(VARIABLES, {"ids": rows.ids(instance_ids)})}
+
+
+def load_tokens(tx: Transaction, instance_ids: list[str], *, live: bool = True) -> list[Token]:
+    """The tokens of instances, oldest first; all of them or those that are not done."""
+    statement = LIVE_TOKENS if live else TOKENS
+    return TOKEN.read(tx.execute(statement, {"ids": rows.ids(instance_ids)}))
+
+
+def load_scopes(tx: Transaction, instance_id: str) -> list[Scope]:
+    return SCOPE.read(tx.execute(SCOPES, {"ids": rows.ids([instance_id])}))
+
+
+def count_instances(
+    tx: Transaction, tenant_id: str, wanted: InstanceFilter | None = None
+) -> dict[tuple[str, InstanceStatus], int]:
+    """How many per definition key and status."""
+    key, status = process_instance.c.definition_key, process_instance.c.status
+    query = (
+        sa.select(key, status, sa.func.count().label("number"))
+        .where(process_instance.c.tenant_id == tenant_id, *_conditions(wanted or InstanceFilter()))
+        .group_by(key, status)
+    )
+    return {(row.definition_key, row.status): row.number for row in tx.execute(query)}
+
+
+def find_incidents(
+    tx: Transaction,
+    tenant_id: str,
+    *,
+    instance_id: str | None = None,
+    definition: str | None = None,
+    limit: int = 100,
+    cursor: str | None = None,
+) -> Page[Token]:
+    """Failed tokens, oldest first: `error` says why and since when."""
+    query = sa.select(*TOKEN.columns).where(token.c.tenant_id == tenant_id, IS_FAILED)
+    if instance_id is not None:
+        query = query.where(token.c.instance_id == identifier(instance_id))
+    if definition is not None:
+        query = query.join(process_instance, process_instance.c.id == token.c.instance_id).where(
+            process_instance.c.definition_key == definition
+        )
+    paging = Paging(
+        newest_or_oldest(token.c.id, "oldest"), limit, cursor, [tenant_id, instance_id, definition]
+    )
+    found = tx.execute(paging.apply(query)).all()
+    return paging.page(found, TOKEN.read(found))
+
+
+def find_log(
+    tx: Transaction, tenant_id: str, instance_id: str, *, limit: int = 500, cursor: str | None = None
+) -> Page[LogEntry]:
+    """The history of an instance in the order in which it happened."""
+    query = sa.select(*LOG.columns).where(
+        execution_log.c.tenant_id == tenant_id, execution_log.c.instance_id == identifier(instance_id)
+    )
+    paging = Paging([Key(execution_log.c.seq, int)], limit, cursor, [tenant_id, instance_id])
+    found = tx.execute(paging.apply(query)).all()
+    return paging.page(found, LOG.read(found))
+
+
+def find_events(
+    tx: Transaction,
+    tenant_id: str,
+    *,
+    status: OutboxStatus = OutboxStatus.DEAD,
+    limit: int = 100,
+    cursor: str | None = None,
+) -> Page[OutboxRow]:
+    """Outbox events of one status: by default those that could not be published."""
+    query = sa.select(*OUTBOX.columns).where(
+        event_outbox.c.tenant_id == tenant_id, event_outbox.c.status == fixed(OutboxStatus(status))
+    )
+    paging = Paging(newest_or_oldest(event_outbox.c.id, "oldest"), limit, cursor, [tenant_id, status])
+    found = tx.execute(paging.apply(query)).all()
+    return paging.page(found, OUTBOX.read(found))
+
+
+def find_definitions(
+    tx: Transaction, tenant_id: str, *, key: str | None = None, limit: int = 100, cursor: str | None = None
+) -> Page[Definition]:
+    """By key, newest version first."""
+    query = sa.select(*DEFINITION.columns).where(process_definition.c.tenant_id == tenant_id)
+    if key is not None:
+        query = query.where(process_definition.c.key == key)
+    order = [Key(process_definition.c.key, str), Key(process_definition.c.version, int, descending=True)]
+    paging = Paging(order, limit, cursor, [tenant_id, key])
+    found = tx.execute(paging.apply(query)).all()
+    return paging.page(found, DEFINITION.read(found))
+
+
+def find_schedules(
+    tx: Transaction,
+    tenant_id: str,
+    *,
+    definition: str | None = None,
+    limit: int = 100,
+    cursor: str | None = None,
+) -> Page[Schedule]:
+    query = sa.select(*SCHEDULE.columns).where(schedule.c.tenant_id == tenant_id)
+    if definition is not None:
+        query = query.where(schedule.c.definition_key == definition)
+    paging = Paging(newest_or_oldest(schedule.c.id, "newest"), limit, cursor, [tenant_id, definition])
+    found = tx.execute(paging.apply(query)).all()
+    return paging.page(found, SCHEDULE.read(found))
+
+
+def _conditions(wanted: InstanceFilter) -> list[sa.ColumnElement[bool]]:
+    instance = process_instance.c
+    equal = {
+        instance.status: wanted.status,
+        instance.definition_key: wanted.definition,
+        instance.definition_version: wanted.version,
+        instance.business_key: wanted.business_key,
+        instance.subject: wanted.subject,
+    }
+    conditions = [column == value for column, value in equal.items() if value is not None]
+    conditions.append(instance.deleted_at.is_not(None) if wanted.deleted else instance.deleted_at.is_(None))
+    if wanted.parent_id is not None:
+        conditions.append(instance.parent_instance_id == identifier(wanted.parent_id))
+    if wanted.started_after is not None:
+        conditions.append(instance.started_at >= wanted.started_after)
+    if wanted.started_before is not None:
+        conditions.append(instance.started_at < wanted.started_before)
+    if wanted.variables is not None:
+        conditions.append(_has_variables(wanted.variables))
+    if wanted.node is not None:
+        conditions.append(_has_token(IS_LIVE, token.c.node_id == wanted.node))
+    if wanted.incidents is not None:
+        failed = _has_token(IS_FAILED)
+        conditions.append(failed if wanted.incidents else ~failed)
+    return conditions
+
+
+def _has_variables(variables: Variables) -> sa.ColumnElement[bool]:
+    part = sa.literal(check_variables(variables), Json)
+    return sa.exists().where(scope.c.id == process_instance.c.id, contains(scope.c.variables, part))
+
+
+def _has_token(*conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    return sa.exists().where(token.c.instance_id == process_instance.c.id, *conditions)
+
+
+_IDS = id_source()
+VARIABLES = sa.select(scope.c.id, scope.c.variables).where(scope.c.id == _IDS.c.id)
+TOKENS = sa.select(*TOKEN.columns).where(token.c.instance_id == _IDS.c.id).order_by(token.c.id)
+LIVE_TOKENS = TOKENS.where(IS_LIVE)
+SCOPES = sa.select(*SCOPE.columns).where(scope.c.instance_id == _IDS.c.id).order_by(scope.c.id)

@@ -1,0 +1,243 @@
+"""SQLite, in a file or in memory: connections, errors, the spelling of the bulk row source, wake-ups.
+
+Writers queue up on one lock per process and begin with BEGIN IMMEDIATE: a transaction that read first and
+wrote then would fail at once with BUSY_SNAPSHOT, whatever the timeout. Other processes on the same file are
+waited for by the busy timeout. In memory the database is a `memdb` file of this process; the shared cache
+would answer "table is locked" instead of waiting.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sa
+import uuid_utils.compat as uuid
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+
+from bpm_engine.errors import InvalidInputError
+from bpm_engine.store.config import StoreConfig
+from bpm_engine.store.containment import contains_text, merge
+from bpm_engine.store.failures import Failure, TransactionRetryError
+from bpm_engine.store.notifications import Bell
+from bpm_engine.store.rows import Field, contains, elements, merged
+from bpm_engine.store.schema import token
+from bpm_engine.store.types import Jsonb, Timestamp
+
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+AWAY = (
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_INTERRUPT,
+)
+TAKEN = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+GLANCE = 0.25  # seconds between two looks for commits of other processes
+
+
+class SQLite:
+    migrates_itself = True
+
+    def __init__(self, config: StoreConfig) -> None:
+        self._config = config
+        path = sa.make_url(config.url).database
+        self._memory = path in (None, "", ":memory:")
+        self._uri = f"file:/bpm-{uuid.uuid7()}?vfs=memdb" if self._memory else f"file:{quote(str(path))}"
+        self.engine = sa.create_engine(
+            "sqlite://",
+            creator=self._connect,
+            poolclass=sa.pool.QueuePool,
+            pool_size=config.pool_size,
+            max_overflow=config.pool_overflow,
+            pool_timeout=config.pool_timeout,
+            hide_parameters=True,
+        )
+        self._writer = threading.Lock()
+        self._anchor: sqlite3.Connection | None = None  # a memdb lives as long as a connection to it
+        self._anchor_lock = threading.Lock()
+        self.wakeups = Commits(self._connect)
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._memory:
+            with self._anchor_lock:
+                self._anchor = self._anchor or self._open()
+        return self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._uri,
+            uri=True,
+            timeout=self._config.sqlite_busy_timeout,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        if not self._memory:
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {self._config.sqlite_synchronous}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA recursive_triggers = ON")
+        connection.create_function("merged", 2, merge, deterministic=True)
+        connection.create_function("contains_json", 2, contains_text, deterministic=True)
+        return connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        if not self._writer.acquire(timeout=self._config.sqlite_busy_timeout):
+            raise TransactionRetryError("another transaction of this process holds the write lock too long")
+        try:
+            with self.engine.connect() as connection:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                yield connection
+        finally:
+            self._writer.release()
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        with self.engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN")
+            yield connection
+
+    def enter_tenant(self, connection: sa.Connection, tenant: str | None) -> None:
+        """There is no row-level security here: the tenant is part of every query."""
+
+    def check_durability(self, connection: sa.Connection) -> None:
+        """The level is ours to choose: `sqlite_synchronous`."""
+
+    def lock_migrations(self, connection: sa.Connection) -> None:
+        """BEGIN IMMEDIATE was enough."""
+
+    def arrange_security(self, connection: sa.Connection, wanted: bool | None) -> None:
+        if wanted:
+            raise InvalidInputError("row-level security needs PostgreSQL; SQLite has none")
+
+    def classify(self, error: sa.exc.SQLAlchemyError) -> Failure:
+        if isinstance(error, sa.exc.TimeoutError):
+            return Failure.UNAVAILABLE
+        cause = error.orig if isinstance(error, sa.exc.DBAPIError) else None
+        code: int | None = getattr(cause, "sqlite_errorcode", None)
+        if code is None:
+            return Failure.BUG
+        primary = code & 0xFF
+        if primary in BUSY:
+            return Failure.RETRY
+        if code in TAKEN:
+            return Failure.CONFLICT
+        if primary == sqlite3.SQLITE_FULL:
+            return Failure.FULL
+        return Failure.UNAVAILABLE if primary in AWAY else Failure.BUG
+
+    def now(self, connection: sa.Connection) -> datetime:
+        return datetime.now(UTC)
+
+    def ready_of_topics(self, topics: sa.CTE, limit: sa.BindParameter[int]) -> sa.Select[tuple[str, int]]:
+        """The best of each topic by index, then the best of these. There is no LATERAL, but IN may
+        correlate.
+        """
+        other = token.alias("other")
+        best = (
+            sa.select(other.c.id)
+            .where(other.c.ready_topic == topics.c.topic)
+            .order_by(other.c.priority.desc(), other.c.id)
+            .limit(limit)
+            .correlate(topics)
+        )
+        return (
+            sa.select(token.c.id, token.c.version)
+            .select_from(topics.join(token, token.c.id.in_(best)))
+            .order_by(token.c.priority.desc(), token.c.id)
+            .limit(limit)
+        )
+
+    def close(self) -> None:
+        self.wakeups.close()
+        self.engine.dispose()
+        with self._anchor_lock:
+            if self._anchor:
+                self._anchor.close()
+                self._anchor = None
+
+
+class Commits:
+    """Wake-ups inside this process, and a cheap look at whether another process has committed to the file."""
+
+    def __init__(self, connect: Any) -> None:
+        self._connect = connect
+        self._bell = Bell()
+        self._lock = threading.Lock()
+        self._watcher: sqlite3.Connection | None = None
+        self._version = 0
+        self._closed = False
+
+    def notify(self) -> None:
+        self._bell.ring()
+
+    def generation(self) -> int:
+        return self._bell.generation()
+
+    def wait(self, since: int, timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        while (left := deadline - time.monotonic()) > 0:
+            if self._bell.wait(since, min(left, GLANCE)):
+                return True
+            if self._others_committed():
+                self._bell.ring()
+        return self._bell.wait(since, 0)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._watcher:
+                self._watcher.close()
+                self._watcher = None
+        self._bell.ring()
+
+    def _others_committed(self) -> bool:
+        """`data_version` changes when another connection has committed; asking reads a counter in memory."""
+        with self._lock:
+            if self._closed:
+                return False
+            first = self._watcher is None
+            self._watcher = self._watcher or self._connect()
+            version = int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
+            changed, self._version = version != self._version, version
+            return changed and not first
+
+
+@compiles(elements, "sqlite")
+def _elements(element: elements, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"json_each({compiler.process(element.clauses, **kw)})"
+
+
+@compiles(Field, "sqlite")
+def _field(element: Field, compiler: SQLCompiler, **kw: Any) -> str:
+    value = compiler.process(element.value, **kw)
+    text = f"({value} ->> {element.position})"
+    if isinstance(element.type, Jsonb):
+        return f"nullif({value} -> {element.position}, 'null')"
+    return _microseconds(text) if isinstance(element.type, Timestamp) else text
+
+
+def _microseconds(text: str) -> str:
+    """Of an ISO 8601 text. The fraction is read apart: SQLite's own time functions round to milliseconds."""
+    zone = f"CASE WHEN {text} LIKE '%Z' THEN '' ELSE substr({text}, -6) END"
+    fraction = f"CASE WHEN substr({text}, 20, 1) = '.' THEN CAST(substr({text}, 21, 6) AS INTEGER) ELSE 0 END"
+    return f"(unixepoch(substr({text}, 1, 19) || {zone}) * 1000000 + {fraction})"
+
+
+@compiles(merged, "sqlite")
+def _merged(element: merged, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"merged({compiler.process(element.clauses, **kw)})"
+
+
+@compiles(contains, "sqlite")
+def _contains(element: contains, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"contains_json({compiler.process(element.clauses, **kw)})"

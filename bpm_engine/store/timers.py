@@ -1,0 +1,162 @@
+"""What is due: timers, expired leases, schedules. Candidates come with their trees already locked.
+
+Each query walks a partial index and takes the root scopes of what it finds by SKIP LOCKED, so that any number
+of sweepers may run at once: what one holds the others pass over. Page on with the last key; a row that cannot
+be dealt with is passed over as well and stops nobody.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from bpm_engine.core.state import InstanceStatus, Timer, TimerStatus, Token, TokenState
+from bpm_engine.store import rows
+from bpm_engine.store.records import TIMER, TOKEN, Shape
+from bpm_engine.store.rows import row_source
+from bpm_engine.store.schema import ScheduleStatus, fixed, process_instance, schedule, scope, timer, token
+from bpm_engine.store.transaction import Transaction
+from bpm_engine.store.types import EPOCH, Id, Instant
+
+FIRST_ID = "00000000-0000-0000-0000-000000000000"
+NOW = sa.bindparam("now", type_=Instant)
+LIMIT = sa.bindparam("limit", type_=sa.Integer())
+AFTER = sa.bindparam("after", type_=Id)
+Key = tuple[datetime, str]
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """Table schedule: a timer start of the latest version of a definition. `due_at` None: nothing left to
+    fire.
+    """
+
+    id: str
+    tenant_id: str
+    definition_id: str
+    definition_key: str
+    node_id: str
+    event: int = 0
+    due_at: datetime | None = None
+    cycle: str | None = None
+    remaining: int | None = None
+    anchor_at: datetime | None = None
+    catch_up: str = "once"
+    status: ScheduleStatus = ScheduleStatus.ACTIVE
+    fired: int = 0
+    version: int = 1
+
+
+SCHEDULE = Shape(Schedule, schedule)
+
+
+def due_timers(tx: Transaction, now: datetime, limit: int, after: Key | None = None) -> list[Timer]:
+    """The timers that are due, earliest first, of running instances whose trees were free; now held by
+    `tx`.
+    """
+    due_at, timer_id = after or (EPOCH, FIRST_ID)
+    values = {"now": now, "limit": limit, "due_at": due_at, "after": timer_id}
+    return TIMER.read(tx.execute(DUE_TIMERS, values), {})
+
+
+def next_due(tx: Transaction) -> datetime | None:
+    """When the next timer or schedule is due: idle services sleep until then."""
+    found = [tx.execute(statement).scalar() for statement in (NEXT_TIMER, NEXT_SCHEDULE)]
+    return min((due for due in found if due is not None), default=None)
+
+
+def expired_leases(tx: Transaction, now: datetime, limit: int, after: str | None = None) -> list[Token]:
+    """Tokens whose worker has let its lease run out, in order of their ids; their trees are held by `tx`."""
+    values = {"now": now, "limit": limit, "after": after or FIRST_ID}
+    return TOKEN.read(tx.execute(EXPIRED_LEASES, values), {})
+
+
+def replace_schedules(tx: Transaction, tenant_id: str, definition_key: str, new: list[Schedule]) -> None:
+    """Timer starts belong to the latest version: those of the former one end."""
+    values = {"tenant_id": tenant_id, "definition_key": definition_key, "now": tx.now()}
+    tx.execute(END_SCHEDULES, values)
+    if new:
+        given = rows.rows([msgspec.structs.astuple(each) for each in new])
+        tx.execute(ADD_SCHEDULES, {"given": given, "now": tx.now()})
+
+
+def due_schedules(tx: Transaction, now: datetime, limit: int, after: Key | None = None) -> list[Schedule]:
+    """Schedules to fire, locked until the end of `tx`; what another sweeper holds is left out."""
+    due_at, schedule_id = after or (EPOCH, FIRST_ID)
+    values = {"now": now, "limit": limit, "due_at": due_at, "after": schedule_id}
+    return SCHEDULE.read(tx.execute(DUE_SCHEDULES, values))
+
+
+def update_schedules(tx: Transaction, changed: list[Schedule]) -> frozenset[str]:
+    """Write the new due times (`version` raised by one); the ids of those that were still as they were
+    read.
+    """
+    given = rows.rows([msgspec.structs.astuple(each) for each in changed])
+    return frozenset(row.id for row in tx.execute(UPDATE_SCHEDULES, {"given": given, "now": tx.now()}))
+
+
+def _taking_roots(query: sa.Select[Any], root_instance_id: sa.ColumnElement[str]) -> sa.Select[Any]:
+    root = scope.alias("root")
+    return query.join(root, root.c.id == root_instance_id).with_for_update(
+        key_share=True, skip_locked=True, of=root
+    )
+
+
+_DUE_AFTER = sa.tuple_(timer.c.due_at, timer.c.id) > sa.tuple_(sa.bindparam("due_at", type_=Instant), AFTER)
+DUE_TIMERS = _taking_roots(
+    sa.select(*TIMER.columns)
+    .join(process_instance, process_instance.c.id == timer.c.instance_id)
+    .where(timer.c.status == fixed(TimerStatus.SCHEDULED), timer.c.due_at <= NOW, _DUE_AFTER)
+    .where(process_instance.c.status == InstanceStatus.RUNNING)
+    .order_by(timer.c.due_at, timer.c.id)
+    .limit(LIMIT),
+    timer.c.root_instance_id,
+)
+NEXT_TIMER = sa.select(sa.func.min(timer.c.due_at)).where(timer.c.status == fixed(TimerStatus.SCHEDULED))
+EXPIRED_LEASES = _taking_roots(
+    sa.select(*TOKEN.columns)
+    .where(token.c.state == fixed(TokenState.EXECUTING), token.c.lease_until <= NOW, token.c.id > AFTER)
+    .order_by(token.c.id)
+    .limit(LIMIT),
+    token.c.root_instance_id,
+)
+IS_ACTIVE = schedule.c.status == fixed(ScheduleStatus.ACTIVE)
+NEXT_SCHEDULE = sa.select(sa.func.min(schedule.c.due_at)).where(IS_ACTIVE)
+DUE_SCHEDULES = (
+    sa.select(*SCHEDULE.columns)
+    .where(IS_ACTIVE, schedule.c.due_at <= NOW)
+    .where(
+        sa.tuple_(schedule.c.due_at, schedule.c.id) > sa.tuple_(sa.bindparam("due_at", type_=Instant), AFTER)
+    )
+    .order_by(schedule.c.due_at, schedule.c.id)
+    .limit(LIMIT)
+    .with_for_update(skip_locked=True)
+)
+END_SCHEDULES = (
+    schedule.update()
+    .values(status=ScheduleStatus.ENDED, version=schedule.c.version + 1, updated_at=NOW)
+    .where(
+        schedule.c.tenant_id == sa.bindparam("tenant_id"),
+        schedule.c.definition_key == sa.bindparam("definition_key"),
+        schedule.c.status != fixed(ScheduleStatus.ENDED),
+    )
+)
+_NEW = row_source(SCHEDULE.columns)
+ADD_SCHEDULES = schedule.insert().from_select(
+    [*SCHEDULE.fields, "created_at", "updated_at"], sa.select(*_NEW.c, NOW, NOW)
+)
+_CHANGED = row_source(SCHEDULE.columns)
+UPDATE_SCHEDULES = (
+    schedule.update()
+    .values(
+        **{
+            name: _CHANGED.c[name]
+            for name in ("due_at", "remaining", "anchor_at", "status", "fired", "version")
+        },
+        updated_at=NOW,
+    )
+    .where(schedule.c.id == _CHANGED.c.id, schedule.c.version == _CHANGED.c.version - 1)
+    .returning(schedule.c.id)
+)

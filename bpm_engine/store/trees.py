@@ -1,0 +1,219 @@
+"""Taking call trees and loading the part of them that a step may touch.
+
+The root scope row of the top instance is the lock of its whole tree. `take_roots` takes what is free and
+leaves the rest to its holder; whoever holds a root sees a consistent marking, so that joins are plain
+arithmetic.
+
+`load_snapshot` fills a `Snapshot` with what `Needs` names, in a constant number of statements, and locks the
+tokens and human tasks that it returns: a claim or a person cannot change them between load and apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from bpm_engine.core.needs import Needs
+from bpm_engine.core.snapshot import Snapshot
+from bpm_engine.core.state import Record, Scope
+from bpm_engine.store import loading, rows
+from bpm_engine.store.records import (
+    COMPENSATION,
+    INSTANCE,
+    JOIN,
+    SCOPE,
+    SUBSCRIPTION,
+    TASK,
+    TIMER,
+    TOKEN,
+    Shape,
+)
+from bpm_engine.store.transaction import Transaction
+
+R = TypeVar("R", bound=Record)
+
+
+def find_roots(tx: Transaction, ids: Iterable[str]) -> dict[str, str]:
+    """To which call tree each of these belongs: ids of instances, tokens, timers, subscriptions or human
+    tasks.
+
+    Ids that nobody knows are missing in the answer. Takes no lock: a row never changes its tree.
+    """
+    return {row.id: row.root_instance_id for row in tx.execute(loading.FIND_ROOTS, {"ids": rows.ids(ids)})}
+
+
+def take_roots(tx: Transaction, root_instance_ids: Iterable[str], *, wait: bool = False) -> frozenset[str]:
+    """Lock these trees, in order; those that were obtained.
+
+    Without `wait` what another transaction holds is left out: put its work back. With it the call waits, at
+    most the lock timeout, and then raises TransactionRetryError: for one tree alone, after some misses.
+    """
+    statement = loading.TAKE_ROOTS_WAITING if wait else loading.TAKE_ROOTS
+    return frozenset(row.id for row in tx.execute(statement, {"ids": rows.ids(root_instance_ids)}))
+
+
+def load_snapshot(
+    tx: Transaction, needs: Needs, snapshot: Snapshot | None = None
+) -> tuple[Snapshot, dict[str, str]]:
+    """A snapshot with all that `needs` names, added to the given one; and the trees that cannot be read, with
+    why.
+
+    Call it with the roots taken. A tree that cannot be read (a value put there by foreign hands) is not in
+    the snapshot as far as the bad row is concerned: fail what belongs to it and go on with the rest.
+    """
+    loader = _Loader(tx, snapshot or Snapshot())
+    loader.load(needs)
+    return loader.snapshot, loader.unreadable
+
+
+class _Loader:
+    """One load: what is at hand, and what turned out to be bad."""
+
+    def __init__(self, tx: Transaction, snapshot: Snapshot) -> None:
+        self.tx = tx
+        self.snapshot = snapshot
+        self.unreadable: dict[str, str] = {}
+
+    def load(self, needs: Needs) -> None:
+        scopes = set(needs.scopes) | set(needs.instances)  # a root scope has the id of its instance
+        tokens = set(needs.tokens)
+        for waiting in self._named_waits(needs):
+            scopes.add(waiting.scope_id)
+            if waiting.token_id:
+                tokens.add(waiting.token_id)
+        complete = set(needs.complete)
+        if needs.inside:
+            complete |= self._inner_scopes(needs.inside)
+        if needs.records:
+            scopes |= self._records(needs.records)
+        if complete:
+            self._complete(complete)
+        self._chains(scopes | complete, tokens)
+        self._around(needs)
+        self._note(needs)
+
+    def _named_waits(self, needs: Needs) -> list[Any]:
+        found: list[Any] = []
+        if needs.timers:
+            found += self._keep(self.snapshot.timers, TIMER, loading.TIMERS, needs.timers)
+        if needs.subscriptions:
+            found += self._keep(
+                self.snapshot.subscriptions, SUBSCRIPTION, loading.SUBSCRIPTIONS, needs.subscriptions
+            )
+        if needs.tasks:
+            found += self._keep(self.snapshot.tasks, TASK, loading.TASKS, needs.tasks)
+        return found
+
+    def _inner_scopes(self, token_ids: Iterable[str]) -> set[str]:
+        return {row.id for row in self.tx.execute(loading.INNER_SCOPES, _ids(token_ids))}
+
+    def _records(self, instance_ids: Iterable[str]) -> set[str]:
+        """The unfinished compensation records of instances; the scopes they name."""
+        found = self._keep(
+            self.snapshot.compensations, COMPENSATION, loading.UNFINISHED_COMPENSATIONS, instance_ids
+        )
+        return {r.scope_id for r in found} | {r.inner_scope_id for r in found if r.inner_scope_id}
+
+    def _complete(self, scope_ids: Iterable[str]) -> None:
+        """All that lives in these scopes, in the scopes inside them and in the instances that they called."""
+        inner = self._keep(self.snapshot.scopes, SCOPE, loading.SCOPES_INSIDE, scope_ids)
+        every = {s.id for s in inner}
+        self._keep(self.snapshot.tokens, TOKEN, loading.LIVE_TOKENS, every)
+        self._keep(self.snapshot.timers, TIMER, loading.TIMERS_OF_SCOPES, every)
+        self._keep(self.snapshot.subscriptions, SUBSCRIPTION, loading.SUBSCRIPTIONS_OF_SCOPES, every)
+        self._keep(self.snapshot.tasks, TASK, loading.TASKS_OF_SCOPES, every)
+        self._keep_joins(loading.JOINS_OF_SCOPES, _ids(every))
+        self._keep(self.snapshot.instances, INSTANCE, loading.INSTANCES, {s.instance_id for s in inner})
+        self._mark_complete(inner)
+
+    def _mark_complete(self, inner: Iterable[Scope]) -> None:
+        every = {s.id for s in inner}
+        self.snapshot.complete |= every
+        self.snapshot.siblings |= every
+        self.snapshot.handlers |= every
+        tokens = {t.id for t in self.snapshot.tokens.values() if t.scope_id in every}
+        self.snapshot.waits |= tokens
+        self.snapshot.inside |= tokens
+
+    def _chains(self, scope_ids: set[str], token_ids: set[str]) -> None:
+        """Outwards from tokens and scopes: scopes, the tokens that wait around them, instances, callers."""
+        if not scope_ids and not token_ids:
+            return
+        values = {"ids": rows.ids(scope_ids), "tokens": rows.ids(token_ids)}
+        chain = self._read(SCOPE, loading.SCOPE_CHAINS, values)
+        self.snapshot.scopes |= {s.id: s for s in chain}
+        instance_ids = {s.instance_id for s in chain}
+        instances = self._keep(self.snapshot.instances, INSTANCE, loading.INSTANCES, instance_ids)
+        owners = {s.token_id for s in chain} | {i.parent_token_id for i in instances}
+        wanted = token_ids | {owner for owner in owners if owner}
+        if wanted:
+            self._keep(self.snapshot.tokens, TOKEN, loading.TOKENS, wanted)
+
+    def _around(self, needs: Needs) -> None:
+        """What lies beside the chain, where the core has asked for it."""
+        snapshot = self.snapshot
+        if needs.siblings:
+            self._keep(snapshot.tokens, TOKEN, loading.LIVE_TOKENS, needs.siblings)
+        if needs.waits:
+            self._keep(snapshot.timers, TIMER, loading.TIMERS_OF_TOKENS, needs.waits)
+            self._keep(snapshot.subscriptions, SUBSCRIPTION, loading.SUBSCRIPTIONS_OF_TOKENS, needs.waits)
+            self._keep(snapshot.tasks, TASK, loading.TASKS_OF_TOKENS, needs.waits)
+        if needs.handlers:
+            self._keep(snapshot.timers, TIMER, loading.TIMERS_WITHOUT_TOKEN, needs.handlers)
+            self._keep(
+                snapshot.subscriptions, SUBSCRIPTION, loading.SUBSCRIPTIONS_WITHOUT_TOKEN, needs.handlers
+            )
+        if needs.joins:
+            given = {"given": rows.rows(sorted(needs.joins))}
+            self._keep_joins(loading.JOINS, given)
+            self._keep_tokens(loading.PARKED_TOKENS, given)
+        if needs.items:
+            self._keep_tokens(loading.ITEM_TOKENS, {"given": rows.rows(sorted(needs.items))})
+        if needs.outputs:
+            self._keep(snapshot.tokens, TOKEN, loading.COMPLETED_ITEMS, needs.outputs)
+
+    def _note(self, needs: Needs) -> None:
+        """Say what was looked for, so that "not there" differs from "not looked for"."""
+        snapshot = self.snapshot
+        snapshot.complete |= needs.complete
+        snapshot.inside |= needs.inside
+        snapshot.siblings |= needs.siblings
+        snapshot.waits |= needs.waits
+        snapshot.handlers |= needs.handlers
+        snapshot.joins_loaded |= needs.joins
+        snapshot.items |= needs.items
+        snapshot.outputs |= needs.outputs
+        snapshot.records |= needs.records
+        for wanted, found in (
+            (needs.instances, snapshot.instances),
+            (needs.tokens, snapshot.tokens),
+            (needs.timers, snapshot.timers),
+            (needs.subscriptions, snapshot.subscriptions),
+            (needs.tasks, snapshot.tasks),
+            (needs.scopes, snapshot.scopes),
+        ):
+            snapshot.absent |= wanted - found.keys()
+
+    def _read(self, shape: Shape[R], statement: sa.Select[Any], values: dict[str, str]) -> list[R]:
+        return shape.read(self.tx.execute(statement, values), self.unreadable)
+
+    def _keep(
+        self, table: dict[str, R], shape: Shape[R], statement: sa.Select[Any], ids: Iterable[str]
+    ) -> list[R]:
+        found = self._read(shape, statement, _ids(ids))
+        table |= {record.id: record for record in found}
+        return found
+
+    def _keep_tokens(self, statement: sa.Select[Any], values: dict[str, str]) -> None:
+        self.snapshot.tokens |= {token.id: token for token in self._read(TOKEN, statement, values)}
+
+    def _keep_joins(self, statement: sa.Select[Any], values: dict[str, str]) -> None:
+        found = {(j.scope_id, j.node_id): j for j in self._read(JOIN, statement, values)}
+        self.snapshot.joins |= found
+        self.snapshot.joins_loaded |= found.keys()
+
+
+def _ids(values: Iterable[str]) -> dict[str, str]:
+    return {"ids": rows.ids(values)}

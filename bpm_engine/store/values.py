@@ -1,0 +1,118 @@
+"""The border: what the store refuses to keep, checked before the first write, with the same answer on both
+databases.
+
+Left alone the databases differ: PostgreSQL refuses NUL and lone surrogates, SQLite stores NaN as broken JSON,
+and either keeps numbers that Python cannot read back. Refused here, such a value cannot spoil a batch.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from bpm_engine.core.state import Instance, InstanceStatus, Variables
+from bpm_engine.errors import InvalidInputError
+from bpm_engine.store.config import Limits
+from bpm_engine.store.types import LATEST, to_json
+
+DEFAULT_LIMITS = Limits()
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)  # a day from the edge, so that no time zone can push it over
+_UNTRUE_TEXT = re.compile("[\x00\ud800-\udfff]")
+
+
+def check_variables(
+    variables: object, limits: Limits = DEFAULT_LIMITS, *, name: str = "variables"
+) -> Variables:
+    """`variables` itself if it may be stored; else InvalidInputError says which part may not, and why."""
+    if not isinstance(variables, dict):
+        raise InvalidInputError(f"{name} must be an object with names, not {type(variables).__name__}")
+    total = 0
+    for key, value in variables.items():
+        check_name(key, limits, what=f"a name in {name}")
+        if key in limits.reserved_names:
+            raise InvalidInputError(f"{name}: {key!r} is a reserved name")
+        _check(value, f"{name}.{key}", limits, depth=1)
+        size = len(to_json(value).encode())
+        if size > limits.variable_bytes:
+            raise InvalidInputError(
+                f"{name}.{key} has {size} bytes of JSON; {limits.variable_bytes} are allowed"
+            )
+        total += size + len(key) + 4
+    if total > limits.variables_bytes:
+        raise InvalidInputError(f"{name} have {total} bytes of JSON; {limits.variables_bytes} are allowed")
+    return variables
+
+
+def check_name(value: object, limits: Limits = DEFAULT_LIMITS, *, what: str = "the name") -> str:
+    """A key, name or id that people choose: text, not empty, not too long, storable."""
+    if not isinstance(value, str) or not value:
+        raise InvalidInputError(f"{what} must be a text that is not empty")
+    if len(value) > limits.name_characters:
+        raise InvalidInputError(f"{what} has {len(value)} characters; {limits.name_characters} are allowed")
+    _check_text(value, what)
+    return value
+
+
+def check_instant(value: object, *, what: str = "the time") -> datetime:
+    """An aware time that both databases and Python can hold, as UTC."""
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidInputError(f"{what} must be a datetime with a time zone")
+    if not EARLIEST <= value < LATEST:
+        raise InvalidInputError(f"{what} must be between the years 1 and 9999, not {value}")
+    return value.astimezone(UTC)
+
+
+def identifier(value: str) -> str | None:
+    """The canonical form of an id, or None if it cannot be one: then there is no such row."""
+    try:
+        return str(UUID(value))
+    except (ValueError, AttributeError, TypeError):
+        return None
+
+
+def purge_time(instance: Instance) -> datetime | None:
+    """From when on an ended instance may be deleted; None: not yet known, or kept for ever."""
+    ended = instance.status in (InstanceStatus.COMPLETED, InstanceStatus.CANCELLED)
+    if not ended or instance.ended_at is None or instance.retention is None:
+        return None
+    try:
+        return min(instance.ended_at + timedelta(seconds=instance.retention), LATEST - timedelta(days=1))
+    except OverflowError:
+        return None
+
+
+def _check(value: Any, where: str, limits: Limits, depth: int) -> None:
+    if depth > limits.depth:
+        raise InvalidInputError(f"{where} is nested deeper than {limits.depth} levels")
+    match value:
+        case None | bool():
+            return
+        case str():
+            _check_text(value, where)
+        case int():
+            if abs(value) >= 10**limits.digits:
+                raise InvalidInputError(f"{where} is a number with more than {limits.digits} digits")
+        case float():
+            if not math.isfinite(value):
+                raise InvalidInputError(f"{where} is {value}, which JSON does not have")
+        case list() | tuple():
+            for index, item in enumerate(value):
+                _check(item, f"{where}[{index}]", limits, depth + 1)
+        case dict():
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    raise InvalidInputError(f"{where} has the key {key!r}; JSON knows only texts as keys")
+                _check_text(key, f"a key in {where}")
+                _check(item, f"{where}.{key}", limits, depth + 1)
+        case _:
+            raise InvalidInputError(f"{where} is a {type(value).__name__}, which JSON does not have")
+
+
+def _check_text(value: str, where: str) -> None:
+    if found := _UNTRUE_TEXT.search(value):
+        raise InvalidInputError(
+            f"{where} contains the character U+{ord(found.group()):04X}, which cannot be stored"
+        )
