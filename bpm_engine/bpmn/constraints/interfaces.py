@@ -141,9 +141,13 @@ def _check_calls(facts: Facts) -> None:
             signatures[key] = [item_of(facts, each) for each in children(specification, kind)]
         return signatures[key]
 
+    specifications = {each: child(each, "ioSpecification") for each in facts.each("Callable")}
     for call in facts.by_name["callActivity"]:
         called = facts.resolve(call.get("calledElement"))
-        own, other = _specification(call), _specification(called)
+        own, other = (
+            child(call, "ioSpecification"),
+            specifications.get(called) if called is not None else None,
+        )
         if called is None or own is None or other is None:
             continue
         for kind in ("dataInput", "dataOutput"):
@@ -151,10 +155,6 @@ def _check_calls(facts: Facts) -> None:
             if len(ours) != len(theirs) or not same_items(facts, ours, theirs):
                 message = f"{named(call)} and {named(called)} differ in their {kind}s"
                 facts.report(CALL_DATA_MISMATCH, call, message, Scrutiny.EXECUTABLE)
-
-
-def _specification(element: Element | None) -> Element | None:
-    return None if element is None else child(element, "ioSpecification")
 
 
 def _check_binding(facts: Facts, binding: Element) -> None:
