@@ -85,13 +85,16 @@ class Ancestry:
         return self._search(source, gateway) if gateway in self._cyclic else self._reached_from[source]
 
     def _search(self, source: int, gateway: int) -> int:
-        mask, pending = 1 << source, [source]
+        found, pending = {source}, [source]
         while pending:
             for before in self._before[pending.pop()]:
-                if before != gateway and not mask >> before & 1:
-                    mask |= 1 << before
+                if before != gateway and before not in found:
+                    found.add(before)
                     pending.append(before)
-        return mask
+        mask = bytearray(len(self._names) // 8 + 1)
+        for number in found:
+            mask[number >> 3] |= 1 << (number & 7)
+        return int.from_bytes(mask, "little")
 
     def _named(self, mask: int) -> frozenset[str]:
         names = []

@@ -1,0 +1,89 @@
+"""What the executor does not run yet is read and checked, but refused at deploy."""
+
+from __future__ import annotations
+
+import pytest
+from support.definitions import bpmn, codes, loaded, path
+
+from bpm_engine.bpmn import check_support
+from bpm_engine.bpmn.check.support import NOT_RUN
+from bpm_engine.problems import Severity
+
+ROOTS = (
+    '<message id="m" name="m"/><signal id="sig" name="sig"/><escalation id="x" name="X" escalationCode="X"/>'
+    '<dataStore id="db" name="db"/>'
+)
+SIGNAL = '<signalEventDefinition signalRef="sig"/>'
+INSIDE = '<startEvent id="s2"/><userTask id="in"/><endEvent id="e2"/>' + path("s2", "in", "e2")
+
+
+def around(node: str, more: str = "") -> str:
+    return f'<startEvent id="s"/>{node}<endEvent id="e"/>{path("s", "n", "e")}{more}'
+
+
+UNSUPPORTED = {
+    "escalation events": around(
+        '<intermediateThrowEvent id="n"><escalationEventDefinition escalationRef="x"/>'
+        "</intermediateThrowEvent>"
+    ),
+    "conditional events": around(
+        '<intermediateCatchEvent id="n"><conditionalEventDefinition>'
+        '<condition xsi:type="tFormalExpression">a > 1'
+        "</condition></conditionalEventDefinition></intermediateCatchEvent>"
+    ),
+    "events with several definitions": around(
+        f'<intermediateCatchEvent id="n">{SIGNAL}<messageEventDefinition messageRef="m"/>'
+        f"</intermediateCatchEvent>"
+    ),
+    "transactions": around(f'<transaction id="n">{INSIDE}</transaction>'),
+    "cancel events": around(
+        '<transaction id="n"><startEvent id="s2"/><endEvent id="c"><cancelEventDefinition/></endEvent>'
+        + path("s2", "c")
+        + "</transaction>",
+        '<boundaryEvent id="b" attachedToRef="n"><cancelEventDefinition/></boundaryEvent>' + path("b", "e"),
+    ),
+    "ad-hoc sub-processes": around('<adHocSubProcess id="n"><userTask id="in"/></adHocSubProcess>'),
+    "complex gateways": (
+        '<startEvent id="s"/><parallelGateway id="f"/><userTask id="a"/><userTask id="b"/>'
+        '<complexGateway id="n"/>'
+        '<endEvent id="e"/>' + path("s", "f", "a", "n", "e") + path("f", "b", "n")
+    ),
+    "instantiating receive tasks and event-based gateways": (
+        '<receiveTask id="n" instantiate="true" messageRef="m"/><endEvent id="e"/>' + path("n", "e")
+    ),
+    "standard loops": around('<userTask id="n"><standardLoopCharacteristics loopMaximum="2"/></userTask>'),
+    "multi-instance behaviors other than All": around(
+        '<userTask id="n"><multiInstanceLoopCharacteristics behavior="One" oneBehaviorEventRef="ed">'
+        '<loopCardinality xsi:type="tFormalExpression">2</loopCardinality>'
+        "</multiInstanceLoopCharacteristics></userTask>"
+    ),
+    "token quantities other than 1": around('<userTask id="n" completionQuantity="2"/>'),
+    "data stores": around(
+        '<serviceTask id="n"><ioSpecification><dataInput id="in1"/><inputSet>'
+        "<dataInputRefs>in1</dataInputRefs>"
+        "</inputSet><outputSet/></ioSpecification><dataInputAssociation><sourceRef>ref</sourceRef>"
+        "<targetRef>in1</targetRef></dataInputAssociation></serviceTask>"
+        '<dataStoreReference id="ref" dataStoreRef="db"/>'
+    ),
+}
+
+
+def test_every_line_of_the_list_has_an_example() -> None:
+    assert {name for name, _ in NOT_RUN} | {"data stores"} == set(UNSUPPORTED)
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_it_is_accepted_as_bpmn_and_refused_for_deployment(name: str) -> None:
+    roots = ROOTS + '<signalEventDefinition id="ed" signalRef="sig"/>'
+    data = bpmn(UNSUPPORTED[name], roots=roots)
+    assert loaded(data).errors == ()
+    refused = loaded(data, support=True).errors
+    assert {p.code for p in refused} == {"UNSUPPORTED_ELEMENT"}
+    assert any(name in p.message for p in refused)
+    assert all(p.element_id and p.line and p.severity is Severity.ERROR for p in refused)
+
+
+def test_an_ordinary_process_is_supported() -> None:
+    found = loaded(bpmn(around(f'<subProcess id="n">{INSIDE}</subProcess>'), roots=ROOTS), support=True)
+    assert codes(found) == []
+    assert check_support(found.graphs[0]) == []
