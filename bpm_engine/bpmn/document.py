@@ -91,7 +91,7 @@ NOT_BPMN = error(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a file may cost. Real models stay far below; see docs/reference for how to raise them."""
+    """What a file may cost. Real models stay far below; who trusts the author may pass higher ones."""
 
     max_bytes: int = 10_000_000
     max_depth: int = 64

@@ -24,6 +24,7 @@ Element = etree._Element
 _PREFIX = f"{{{BPMN}}}"
 
 TRUE = frozenset({"true", "1"})
+_VOWELS = frozenset("aeiou")
 
 
 class Scrutiny(Enum):
@@ -70,8 +71,10 @@ def has_vendor_content(element: Element) -> bool:
 
 def named(element: Element) -> str:
     """How a message speaks of an element: `task 'check'`."""
-    identifier = element.get("id")
-    return f"{name_of(element)} {identifier!r}" if identifier else f"a {name_of(element)}"
+    name, identifier = name_of(element), element.get("id")
+    if identifier:
+        return f"{name} {identifier!r}"
+    return f"an {name}" if name[:1] in _VOWELS else f"a {name}"
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ def check_reference(facts: Facts, element: Element, name: str, value: str, refer
     """`name` is the attribute, or the element itself when its text refers."""
     value = value.strip()
     if not value:
-        facts.report(EMPTY_REFERENCE, element, f"{named(element)}: {name} is empty")
+        facts.report(EMPTY_REFERENCE, element, f"{_owner(element, name)}: {name} is empty")
         return
     target = facts.resolve(value)
     if target is None:
@@ -41,13 +41,18 @@ def check_reference(facts: Facts, element: Element, name: str, value: str, refer
         _report_wrong(facts, element, name, value, target, reference)
 
 
+def _owner(element: Element, name: str) -> str:
+    parent = element.getparent()
+    return named(element if parent is None or name in element.attrib else parent)
+
+
 def _report_dangling(facts: Facts, element: Element, name: str, value: str, reference: Reference) -> None:
-    message = f"{named(element)}: {name} refers to {value!r}, which is not in the file"
+    message = f"{_owner(element, name)}: {name} refers to {value!r}, which is not in the file"
     if reference.dangling == "allowed":
         return
     if value.partition(":")[0] in facts.document.foreign_prefixes:
         facts.report(
-            UNCHECKED_REFERENCE, element, f"{named(element)}: {name} refers to the imported {value!r}"
+            UNCHECKED_REFERENCE, element, f"{_owner(element, name)}: {name} refers to the imported {value!r}"
         )
     elif reference.dangling == "warning":
         facts.warn(DANGLING_REFERENCE, element, message)
@@ -60,7 +65,7 @@ def _report_wrong(
 ) -> None:
     kinds = sorted(reference.targets)
     wanted = f", not to a {' or '.join(kinds)}" if len(kinds) <= _NAMED_TARGETS else ""
-    message = f"{named(element)}: {name} refers to the {name_of(target)} {value!r}{wanted}"
+    message = f"{_owner(element, name)}: {name} refers to the {name_of(target)} {value!r}{wanted}"
     if reference.dangling == "warning":
         facts.warn(WRONG_REFERENCE, element, message)
     else:
