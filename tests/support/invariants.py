@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Protocol
 
-from support.rows import World
+from support.world import World
 
 from bpm_engine.bpmn.graph import Graph, Kind
 from bpm_engine.core.lifecycle import HALTED_INSTANCES, TERMINAL_INSTANCES, TERMINAL_TOKENS
@@ -70,7 +70,7 @@ def _counters(world: World, definitions: Graphs) -> Iterator[str]:
         waiting = [t for t in live if t.waiting_for is Waiting.JOIN]
         inclusive = sum(graph.nodes[t.node_id].kind in (Kind.INCLUSIVE, Kind.COMPLEX) for t in waiting)
         if scope.inclusive_waiting != inclusive:
-            yield f"scope {scope.node_id} counts {scope.inclusive_waiting} at inclusive joins, not {inclusive}"
+            yield f"scope {scope.node_id} counts {scope.inclusive_waiting} at inclusive joins"
         if scope.state in (ScopeState.COMPLETED, ScopeState.CANCELLED) and live:
             yield f"scope {scope.node_id} is {scope.state} with live tokens"
     for instance in world.instances.values():

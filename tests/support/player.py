@@ -26,7 +26,7 @@ from typing import Any
 
 from msgspec.structs import replace
 from support.invariants import violations
-from support.rows import Loader, World
+from support.world import Loader, World
 
 from bpm_engine.bpmn import Graph, load
 from bpm_engine.bpmn.expressions import parse_duration
