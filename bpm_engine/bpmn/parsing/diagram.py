@@ -45,7 +45,7 @@ def _diagram(reading: Reading, plane: etree._Element) -> Diagram:
 
 
 def _shape(reading: Reading, shape: etree._Element, shown: set[str]) -> Shape | None:
-    bounds = shape.find(_BOUNDS)
+    bounds = next(shape.iterchildren(_BOUNDS), None)
     if bounds is None:
         return None
     return Shape(
@@ -77,8 +77,8 @@ def _edge(reading: Reading, edge: etree._Element) -> Edge:
 
 
 def _label(drawn: etree._Element) -> Box | None:
-    label = drawn.find(_LABEL)
-    bounds = None if label is None else label.find(_BOUNDS)
+    label = next(drawn.iterchildren(_LABEL), None)
+    bounds = None if label is None else next(label.iterchildren(_BOUNDS), None)
     return None if bounds is None else _box(bounds)
 
 

@@ -84,7 +84,7 @@ def children(element: etree._Element, *names: str) -> Iterator[etree._Element]:
 
 
 def child(element: etree._Element, name: str) -> etree._Element | None:
-    return element.find(f"{{{BPMN}}}{name}")
+    return next(element.iterchildren(f"{{{BPMN}}}{name}"), None) if len(element) else None
 
 
 def bpmn_children(element: etree._Element) -> Iterator[etree._Element]:
