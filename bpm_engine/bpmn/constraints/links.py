@@ -17,6 +17,11 @@ LINK_WITHOUT_PARTNER = error(
     "Each throwing link has one catching link of the same name in the same scope (10.5.5).",
     "Give both the same name, and keep them in one scope.",
 )
+LINK_HALF_REFERENCED = error(
+    "LINK_HALF_REFERENCED",
+    "Links that refer to each other do so mutually: the throw by `target`, the catch by `source` (10.5.5).",
+    "Add the missing reference, or leave both out: the name is enough.",
+)
 LINK_NEVER_THROWN = warning(
     "LINK_NEVER_THROWN",
     "A catching link is reached by a throwing link of the same name.",
@@ -34,6 +39,21 @@ def check_links(facts: Facts) -> None:
     for event in dict.fromkeys(event for event, _ in throws):
         _check_flow(facts, event, facts.outgoing.get(event))
     _check_partners(facts, throws, catches)
+    for (event, definition), own, other in (
+        *((pair, "target", "source") for pair in throws),
+        *((pair, "source", "target") for pair in catches),
+    ):
+        _check_mutual(facts, event, definition, own, other)
+
+
+def _check_mutual(facts: Facts, event: Element, definition: Element, own: str, other: str) -> None:
+    for reference in sorted(facts.references(definition, own)):
+        partner = facts.resolve(reference)
+        if partner is None or name_of(partner) != "linkEventDefinition" or not definition.get("id"):
+            continue
+        if definition.get("id") not in facts.references(partner, other):
+            message = f"{named(event)} names {named(partner)} as its {own}, which does not name it as {other}"
+            facts.report(LINK_HALF_REFERENCED, event, message, Scrutiny.EXECUTABLE)
 
 
 def _links(facts: Facts, position: str) -> list[tuple[Element, Element]]:

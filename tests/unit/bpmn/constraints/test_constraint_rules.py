@@ -104,6 +104,14 @@ def links(catch_name: str, extra: str = "") -> str:
     )
 
 
+def linked(source: str) -> str:
+    """A pair of links whose throw names its catch."""
+    throw = '<linkEventDefinition id="throw" name="L"><target>catch</target></linkEventDefinition>'
+    catch = f'<linkEventDefinition id="catch" name="L">{source}</linkEventDefinition>'
+    plain = '<linkEventDefinition name="L"/>'
+    return links("L").replace(plain, throw, 1).replace(plain, catch, 1)
+
+
 def thrown(definition: str, roots: str = "") -> str:
     return process(chain("startEvent s", " e") + f'<endEvent id="e">{definition}</endEvent>', roots)
 
@@ -307,6 +315,10 @@ CASES: dict[str, tuple[str, str]] = {
     "MESSAGE_NOT_NAMED": (thrown("<messageEventDefinition/>"), thrown('<messageEventDefinition v:topic="mail"/>')),
     "LINK_HAS_FLOW": (process(links("L", flow("s", "lc"))), process(links("L"))),
     "LINK_WITHOUT_PARTNER": (process(links("M")), process(links("L"))),
+    "LINK_HALF_REFERENCED": (
+        process(linked("")),
+        process(linked("<source>throw</source>")),
+    ),
     "LINK_NEVER_THROWN": (process(links("M")), process(links("L"))),
     "EVENT_GATEWAY_TOO_FEW": (
         process(chain("startEvent s", "eventBasedGateway g", " c1", "endEvent e") + GATEWAY_TARGETS.format(second="")),
