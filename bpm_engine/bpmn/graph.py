@@ -357,7 +357,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What a token leaving this node may run into before it rests again: lets the loader fetch it at once."""
+    """What a token leaving this node may run into before it rests again: lets the loader fetch it at once.
+
+    The way leads into sub-processes and, from their ends, out behind them; `joins` lie in any of these
+    scopes. `siblings` speaks of the node's own scope only: the last run of a large multi-instance may
+    well meet an inclusive join outside, but the other runs need not be looked at for that."""
 
     joins: frozenset[str] = frozenset()  # parallel, inclusive and complex gateways with several incoming
     siblings: bool = False  # inclusive join, terminate, error or cancel end: the scope's other tokens matter

@@ -46,9 +46,13 @@ def look_ahead(nodes: Mapping[str, Node], scopes: Mapping[str, Scope]) -> Frozen
         steps.add_edges_from(_steps(node, nodes, scopes))
     joins = [node.id for node in nodes.values() if node.kind in JOINS and len(node.incoming) > 1]
     bits = {join: 1 << number for number, join in enumerate(joins)}
-    met = _met(steps, nodes, bits)
+    scope_bits = {scope: 1 << number for number, scope in enumerate(scopes)}
+    touched = {node.id: _touched(node, scopes, scope_bits) for node in nodes.values()}
+    met = _met(steps, bits, touched)
     made: dict[tuple[int, bool], Ahead] = {}
-    return FrozenDict({node: _ahead(met[node, True], joins, made) for node in nodes})
+    return FrozenDict(
+        {node.id: _ahead(met[node.id, True], scope_bits[node.scope], joins, made) for node in nodes.values()}
+    )
 
 
 def _steps(
@@ -101,42 +105,53 @@ def _thrown(
 
 
 def _met(
-    steps: nx.DiGraph[Point], nodes: Mapping[str, Node], bits: Mapping[str, int]
-) -> dict[Point, tuple[int, bool]]:
-    """For each point the joins entered from it on, and whether other tokens of the scope matter."""
+    steps: nx.DiGraph[Point], bits: Mapping[str, int], touched: Mapping[str, int]
+) -> dict[Point, tuple[int, int]]:
+    """For each point the joins entered from it on, and the scopes whose other tokens then matter."""
     condensed = nx.condensation(steps)
-    gathered: dict[int, tuple[int, bool]] = {}
+    gathered: dict[int, tuple[int, int]] = {}
     for component in reversed(list(nx.topological_sort(condensed))):
-        mask, siblings = 0, False
+        joins, scopes = 0, 0
         for identifier, left in condensed.nodes[component]["members"]:
             if not left:
-                mask |= bits.get(identifier, 0)
-                siblings = siblings or _needs_siblings(nodes[identifier])
+                joins |= bits.get(identifier, 0)
+                scopes |= touched[identifier]
         for following in condensed.successors(component):
-            mask |= gathered[following][0]
-            siblings = siblings or gathered[following][1]
-        gathered[component] = (mask, siblings)
+            joins |= gathered[following][0]
+            scopes |= gathered[following][1]
+        gathered[component] = (joins, scopes)
     components: dict[Point, int] = condensed.graph["mapping"]
     return {point: gathered[component] for point, component in components.items()}
 
 
-def _needs_siblings(node: Node) -> bool:
+def _touched(node: Node, scopes: Mapping[str, Scope], bits: Mapping[str, int]) -> int:
+    """The scopes whose other tokens a node looks at or ends: its own, or all around for what it throws."""
     if node.kind in (Kind.INCLUSIVE, Kind.COMPLEX):
-        return len(node.incoming) > 1
-    return isinstance(node.spec, Throw) and any(
-        isinstance(event, TerminateEvent | ErrorEvent | EscalationEvent | CancelEvent)
-        for event in node.spec.events
-    )
+        return bits[node.scope] if len(node.incoming) > 1 else 0
+    events = node.spec.events if isinstance(node.spec, Throw) else ()
+    if any(isinstance(event, ErrorEvent | EscalationEvent | CancelEvent) for event in events):
+        return _with_all_around(node.scope, scopes, bits)
+    return bits[node.scope] if any(isinstance(event, TerminateEvent) for event in events) else 0
 
 
-def _ahead(met: tuple[int, bool], joins: list[str], made: dict[tuple[int, bool], Ahead]) -> Ahead:
+def _with_all_around(scope: str | None, scopes: Mapping[str, Scope], bits: Mapping[str, int]) -> int:
+    mask = 0
+    while scope is not None:
+        mask |= bits[scope]
+        scope = scopes[scope].parent
+    return mask
+
+
+def _ahead(
+    met: tuple[int, int], own_scope: int, joins: list[str], made: dict[tuple[int, bool], Ahead]
+) -> Ahead:
     """Equal prospects are one object: a process has few different ones."""
-    if met not in made:
-        mask, siblings = met
-        names = []
-        while mask:
-            lowest = mask & -mask
+    mask, siblings = met[0], bool(met[1] & own_scope)
+    if (mask, siblings) not in made:
+        names, rest = [], mask
+        while rest:
+            lowest = rest & -rest
             names.append(joins[lowest.bit_length() - 1])
-            mask ^= lowest
-        made[met] = Ahead(frozenset(names), siblings)
-    return made[met]
+            rest ^= lowest
+        made[mask, siblings] = Ahead(frozenset(names), siblings)
+    return made[mask, siblings]
