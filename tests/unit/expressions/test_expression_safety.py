@@ -277,3 +277,21 @@ def test_a_collection_handed_on_is_not_measured_but_a_computed_one_is() -> None:
     with pytest.raises(ExpressionError) as caught:
         compile_expression("[t for t in texts]").evaluate(texts)
     assert caught.value.code == "LIMIT"
+
+
+@pytest.mark.parametrize("nest", ["({})", "[{}]", "abs({})", "-{}", "not {}"])
+def test_nesting_beyond_thirty_two_is_refused_when_compiling(nest: str) -> None:
+    source = "x"
+    for _ in range(33):
+        source = nest.format(source)
+    with pytest.raises(ExpressionError) as caught:
+        compile_expression(source)
+    assert caught.value.code == "LIMIT"
+    assert caught.value.position is not None
+
+
+@pytest.mark.parametrize("source", ["__x", "order.__x", "${__x}", "= __x", "= `__x`"])
+def test_names_with_two_leading_underscores_are_refused_when_compiling(source: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        compile_expression(source)
+    assert caught.value.code == "SYNTAX"
