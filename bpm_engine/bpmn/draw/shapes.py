@@ -194,7 +194,19 @@ def _sub_process(scope: model.SubProcess, shape: model.Shape, style: Style) -> l
         parts.append(text_lines(lines, box.x + box.width / 2, box.y + 10))
     else:
         parts.append(_centred(scope.name, box, below=18.0))
+        parts.extend(_hidden_trigger(scope, box) if scope.triggered_by_event else ())
     return [*parts, *_markers(markers, box)]
+
+
+def _hidden_trigger(scope: model.SubProcess, box: Box) -> list[str]:
+    """A collapsed event sub-process shows in its corner what starts it (10.3.5)."""
+    starts = [
+        node for node in scope.content.nodes if isinstance(node, model.Event) and node.tag == "startEvent"
+    ]
+    if not starts:
+        return []
+    corner = Box(box.x + 5, box.y + 5, 22, 22)
+    return [group(_event(starts[0], corner, PLAIN), class_="bpm-hidden-trigger")]
 
 
 def _centred(name: str, box: Box, *, below: float, above: float = 0.0) -> str:

@@ -8,6 +8,7 @@ font is ever asked.
 
 from __future__ import annotations
 
+import math
 import unicodedata
 
 FONT_SIZE = 12.0
@@ -95,6 +96,7 @@ def _split_word(word: str, width: float) -> list[str]:
 
 
 def block_size(text: str, width: float, max_lines: int = 8) -> tuple[float, float]:
-    """Width and height of the text once wrapped."""
+    """Width and height of the text once wrapped, in whole pixels: what is placed by them stays exact."""
     lines = wrapped(text, width, max_lines)
-    return max((text_width(line) for line in lines), default=0.0), LINE_HEIGHT * len(lines)
+    widest = max((text_width(line) for line in lines), default=0.0)
+    return float(2 * math.ceil(widest / 2)), LINE_HEIGHT * len(lines)

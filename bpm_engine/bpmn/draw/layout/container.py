@@ -132,7 +132,8 @@ def _note_item(note: model.Annotation) -> Item:
 def _links(container: model.Container, items: Mapping[str, Item]) -> list[Link]:
     hosts = {event.id: item.id for item in items.values() for event in item.boundaries}
     links: list[Link] = []
-    for flow in container.flows:
+    flows = {flow.id: flow for flow in container.flows}  # an id used twice is reported elsewhere
+    for flow in flows.values():
         boundary = flow.source if flow.source in hosts else None
         source = hosts.get(flow.source, flow.source)
         if source in items and flow.target in items:

@@ -138,7 +138,7 @@ class _Measuring:
         width = self.column_width[column]
         if width <= WIDE or item.full_width > width / 2:
             return (width - item.full_width) / 2 + item.width / 2
-        return NEAR_LEFT
+        return max(NEAR_LEFT, item.width / 2)
 
     def _turn_x(self, link: str, turn: Turn) -> float:
         distance = TRACK_MARGIN + TRACK * self.tracks.of[link, turn]
@@ -212,7 +212,9 @@ class _Measuring:
         column = self.grid.column_of[nodes[position - 1]]
         x = before.x + before.width + COLUMN_GAP
         end = self.column_x[column] + self.column_width[column]
-        return x if x + EVENT + LABEL_WIDTH / 2 <= end and self.arriving[node] == 1 else None
+        leaving = [link for link in self.grid.network.outgoing[nodes[position - 1]] if not link.boundary]
+        alone = len(leaving) == self.arriving[node] == 1
+        return x if x + EVENT + LABEL_WIDTH / 2 <= end and alone else None
 
     def _outer_label(self, item: Item, box: Box) -> Box | None:
         if not item.label:

@@ -1,0 +1,54 @@
+"""Writes the generated pages of `docs/reference`: run by `make docs`.
+
+Each page is a function that returns its text. `--check` writes nothing and answers 1 when a page on disk
+differs from what its function returns.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from pages.dialects import render_dialects
+from pages.extension import render_extension
+from pages.problems import render_problems
+
+REFERENCE = Path(__file__).parent / "reference"
+
+PAGES: dict[str, Callable[[], str]] = {
+    "dialects.md": render_dialects,
+    "extension.md": render_extension,
+    "problems.md": render_problems,
+}
+
+
+def outdated() -> list[str]:
+    """Names of the pages that differ from what is on disk."""
+    return [name for name, render in PAGES.items() if _on_disk(name) != render()]
+
+
+def _on_disk(name: str) -> str:
+    path = REFERENCE / name
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def write() -> None:
+    for name, render in PAGES.items():
+        (REFERENCE / name).write_text(render(), encoding="utf-8")
+
+
+def main() -> int:
+    if "--check" not in sys.argv:
+        write()
+        return 0
+    stale = outdated()
+    for name in stale:
+        sys.stderr.write(f"docs/reference/{name} is out of date: run `make docs`\n")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
