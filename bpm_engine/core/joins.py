@@ -95,6 +95,24 @@ def _fire(marking: Marking, visit: Visit, join: Join) -> None:
     marking.resume(survivor, Joined())
 
 
+def withdraw(marking: Marking, token: Token) -> None:
+    """A parked token is taken away: the join forgets that it arrived."""
+    scope = marking.draft.scope(token.scope_id)
+    marking.draft.require_join(scope, token.node_id)
+    join = marking.draft.joins.get((scope.id, token.node_id))
+    assert join is not None
+    flow = token.flow_id or ""
+    left = _with_arrivals(join, {**join.arrivals, flow: join.arrivals.get(flow, 0) - 1})
+    marking.draft.joins.put((scope.id, token.node_id), left)
+
+
+def fire_anyway(marking: Marking, token: Token) -> None:
+    """An operator lets the join fire with what has arrived."""
+    join = marking.draft.joins.get((token.scope_id, token.node_id))
+    assert join is not None
+    _fire(marking, marking.visit(token), join)
+
+
 def _parked_at(marking: Marking, join: Join) -> list[Token]:
     """First come, first served; ids settle ties, so that the choice is the same everywhere."""
     here = [

@@ -324,6 +324,7 @@ class Marking:
 
     def _fork(self, token: Token, flows: tuple[Flow, ...]) -> None:
         """R22: the parent is completed, its children share a group."""
+        self.end(token)
         scope = self.draft.scope(token.scope_id)
         group = self.context.new_id()
         children = [
@@ -337,7 +338,6 @@ class Marking:
             )
             for flow in flows
         ]
-        self.end(token)
         for child in children:
             self.start(child)
 

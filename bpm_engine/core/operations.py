@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bpm_engine.bpmn.expressions import parse_duration
 from bpm_engine.bpmn.graph import Catch, EventChoice, Graph, Kind
-from bpm_engine.core import calls, compensation, incidents, scopes, waits
+from bpm_engine.core import calls, compensation, incidents, joins, scopes, waits
 from bpm_engine.core.agenda import Step
 from bpm_engine.core.answers import APPLIED, STEP_OF, reset_steps
 from bpm_engine.core.behaviours.events import payload_of
@@ -264,8 +264,12 @@ def skip(marking: Marking, stimulus: SkipRequested) -> Outcome:
 
 
 def _finish(marking: Marking, token_id: str, variables: Variables) -> None:
-    visit = marking.visit(marking.draft.token(token_id))
-    marking.finish(visit, variables)
+    token = marking.draft.token(token_id)
+    if token.waiting_for is Waiting.JOIN:
+        write(marking.draft, marking.graph(token.instance_id), token.scope_id, None, variables)
+        joins.fire_anyway(marking, token)
+    else:
+        marking.finish(marking.visit(token), variables)
 
 
 # ------------------------------------------------------------------ repair

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from bpm_engine.bpmn.expressions import Expression, to_json
 from bpm_engine.bpmn.graph import Node
-from bpm_engine.core import calls, repetition, waits
+from bpm_engine.core import calls, joins, repetition, waits
 from bpm_engine.core.effects import Ended, OpenScope
 from bpm_engine.core.lifecycle import TERMINAL_INSTANCES, TERMINAL_TOKENS
 from bpm_engine.core.state import LogKind, Phase, Scope, ScopeState, Token, TokenState, Variables, Waiting
@@ -109,20 +109,19 @@ def cancel_scope(marking: Marking, scope: Scope) -> None:
 
 
 def cancel_tokens(marking: Marking, scope: Scope, spared: str | None = None) -> None:
-    """Cancel what lives in the scope, but for one token; its joins start from nothing again."""
+    """Cancel what lives in the scope, but for one token."""
     draft = marking.draft
     if scope.live > (spared is not None):
         draft.require_complete(scope)
     for token in draft.tokens.where("scope_id", scope.id):
         if token.id != spared and token.state not in TERMINAL_TOKENS:
             cancel_token(marking, token)
-    for join in draft.joins.where("scope_id", scope.id):
-        if join.arrivals:
-            draft.joins.put((join.scope_id, join.node_id), replace(join, arrivals={}, joined=0))
 
 
 def cancel_token(marking: Marking, token: Token) -> None:
     cancel_content(marking, token)
+    if token.waiting_for is Waiting.JOIN:
+        joins.withdraw(marking, token)
     if waits.may_have(marking.node(token), token):
         waits.close(marking, token)
     token = marking.put(
