@@ -95,7 +95,7 @@ def _print(ctx: click.Context, loaded: Loaded, definitions: Definitions, as_json
 
 def _print_outline(ctx: click.Context, outline: Outline) -> None:
     width = min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns)
-    for line in outline_lines(outline, max(60, width)):
+    for line in outline_lines(outline, max(80, width)):
         click.echo(_styled(line), color=ctx.color)
 
 
