@@ -18,6 +18,8 @@ from bpm_engine.bpmn.expressions.values import Number
 
 INTEGER_DIGITS = 77
 DECIMAL_DIGITS = 34
+MOST_TOKENS = 4 * limits.NODES
+"""No expression within the limit of its parts needs more; there is no point in parsing further."""
 _NUMBER = r"(?P<number>(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?)(?P<tail>\w?)"
 _TEXT = r"""(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
 _NAME = r"(?P<name>[^\W\d]\w*)"
@@ -57,6 +59,8 @@ def tokenize(source: str, *, feel: bool = False) -> list[Token]:
             raise _unexpected(source, position)
         if found.lastgroup != "comment":
             tokens.append(_token(found, feel))
+        if len(tokens) > MOST_TOKENS:
+            raise limits.exceeded(f"the expression has more than {limits.NODES} parts", position)
         position = _skip_space(source, found.end())
     tokens.append(Token(Kind.END, "", len(source)))
     return tokens

@@ -164,13 +164,13 @@ FEEL_BOMBS = [
 
 
 def refused_quickly(action: Callable[[], object]) -> ExpressionError:
-    """The best of three runs counts: the machine may be busy, a bomb is not fast even once."""
+    """The best of three runs counts, in processor time: the machine may be busy with other things."""
     taken = []
     for _ in range(3):
-        begun = time.perf_counter()
+        begun = time.thread_time()
         with pytest.raises(ExpressionError) as caught:
             action()
-        taken.append(time.perf_counter() - begun)
+        taken.append(time.thread_time() - begun)
         if taken[-1] < SECONDS:
             break
     assert min(taken) < SECONDS, f"refused only after {min(taken):.3f} s"
@@ -249,10 +249,10 @@ def test_a_python_object_among_the_variables_is_refused(foreign: str, source: st
 
 def test_a_backtracking_pattern_runs_in_linear_time() -> None:
     expression = compile_expression("matches(text, '(a+)+$')")
-    begun = time.perf_counter()
+    begun = time.thread_time()
     assert expression.evaluate({"text": "a" * 50}) is True
     assert expression.evaluate({"text": "a" * 50 + "!"}) is False
-    assert time.perf_counter() - begun < SECONDS
+    assert time.thread_time() - begun < SECONDS
 
 
 def test_a_hundred_thousand_minus_signs_are_an_expression_error_everywhere() -> None:
@@ -295,3 +295,17 @@ def test_names_with_two_leading_underscores_are_refused_when_compiling(source: s
     with pytest.raises(ExpressionError) as caught:
         compile_expression(source)
     assert caught.value.code == "SYNTAX"
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["long + long", "join([long, long])", "replace(long, 'a', 'bb')", "${long + long}", "= long + long"],
+)
+def test_a_text_beyond_the_limit_is_refused(source: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        compile_expression(f"[{source}] == 1" if source.startswith("long") else source).evaluate(
+            {"long": "a" * 40_000}
+        )
+    assert caught.value.code == "LIMIT"
+    with pytest.raises(ExpressionError):
+        compile_template("${long}${long}").evaluate({"long": "a" * 40_000})
