@@ -223,7 +223,7 @@ def replace_start_subscriptions(
     tx: Transaction, tenant_id: str, definition_key: str, new: Sequence[StartSubscription]
 ) -> None:
     """Start subscriptions belong to the latest version: those of the former one are cancelled."""
-    values = {"tenant_id": tenant_id, "definition_key": definition_key, "now": tx.now()}
+    values = {"tenant": tenant_id, "key": definition_key, "now": tx.now()}
     tx.execute(CANCEL_STARTS, values)
     if new:
         given = rows.rows([msgspec.structs.astuple(each) for each in new])
@@ -430,8 +430,8 @@ CANCEL_STARTS = (
     subscription.update()
     .values(status=SubscriptionStatus.CANCELLED, updated_at=NOW)
     .where(
-        subscription.c.tenant_id == sa.bindparam("tenant_id"),
-        subscription.c.definition_key == sa.bindparam("definition_key"),
+        subscription.c.tenant_id == sa.bindparam("tenant"),
+        subscription.c.definition_key == sa.bindparam("key"),
         subscription.c.definition_id.is_not(None),
         subscription.c.status == fixed(SubscriptionStatus.OPEN),
     )

@@ -75,7 +75,7 @@ def expired_leases(tx: Transaction, now: datetime, limit: int, after: str | None
 
 def replace_schedules(tx: Transaction, tenant_id: str, definition_key: str, new: list[Schedule]) -> None:
     """Timer starts belong to the latest version: those of the former one end."""
-    values = {"tenant_id": tenant_id, "definition_key": definition_key, "now": tx.now()}
+    values = {"tenant": tenant_id, "key": definition_key, "now": tx.now()}
     tx.execute(END_SCHEDULES, values)
     if new:
         given = rows.rows([msgspec.structs.astuple(each) for each in new])
@@ -138,8 +138,8 @@ END_SCHEDULES = (
     schedule.update()
     .values(status=ScheduleStatus.ENDED, version=schedule.c.version + 1, updated_at=NOW)
     .where(
-        schedule.c.tenant_id == sa.bindparam("tenant_id"),
-        schedule.c.definition_key == sa.bindparam("definition_key"),
+        schedule.c.tenant_id == sa.bindparam("tenant"),
+        schedule.c.definition_key == sa.bindparam("key"),
         schedule.c.status != fixed(ScheduleStatus.ENDED),
     )
 )
