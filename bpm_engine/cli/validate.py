@@ -94,8 +94,9 @@ def _print_report(report: Report, color: bool | None) -> None:
         severity = click.style(f"{problem.severity} {problem.code}", fg=tint)
         element = f" ({visible(problem.element_id)})" if problem.element_id else ""
         _say(f"{click.style(place, bold=True)}: {severity}: {visible(problem.message)}{element}", color)
-        if problem.trace:
-            _say(f"    path: {' → '.join(map(visible, problem.trace))}", color)
+        path = visible(" → ".join(problem.trace))
+        if path and path not in visible(problem.message):
+            _say(f"    path: {path}", color)
         if problem.hint:
             _say(click.style(f"    hint: {visible(problem.hint)}", dim=True), color)
 
@@ -109,7 +110,8 @@ def _print_summary(reports: Sequence[Report], strict: bool, color: bool | None) 
     unreadable = sum(bool(report.unreadable) for report in reports)
     if unreadable:
         counts.append(f"{unreadable} unreadable")
-    verdict = f"{refused} refused" if refused else "all good"
+    spotless = not refused and not any(report.problems for report in reports)
+    verdict = "all good" if spotless else f"{refused or 'none'} refused"
     text = f"{_counted(len(reports), 'file')} checked, {verdict}: {', '.join(counts)}"
     _say(click.style(text, fg="red" if refused else "green", bold=True), color)
 

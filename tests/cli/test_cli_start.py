@@ -41,7 +41,8 @@ def test_an_unknown_command_is_wrong_use() -> None:
 def test_help_loads_neither_the_parser_nor_the_store() -> None:
     program = (
         "import sys; from bpm_engine.cli import bpm; bpm.main(['--help'], standalone_mode=False);"
-        "heavy = {'lxml', 'networkx', 'sqlalchemy', 'rich'} & set(sys.modules); sys.exit(str(heavy) if heavy else 0)"
+        "heavy = {'lxml', 'networkx', 'sqlalchemy', 'rich'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
