@@ -88,7 +88,7 @@ def release_events(tx: Transaction, owner: str, event_ids: Iterable[str]) -> int
 
 def requeue_events(tx: Transaction, tenant_id: str, event_ids: Iterable[str]) -> frozenset[str]:
     """Dead events of a tenant get all their attempts again; the ids of those that were Dead."""
-    values = {"ids": rows.ids(event_ids), "tenant_id": tenant_id, "now": tx.now()}
+    values = {"ids": rows.ids(event_ids), "tenant": tenant_id, "now": tx.now()}
     return frozenset(row.id for row in tx.execute(REQUEUE, values))
 
 
@@ -179,7 +179,7 @@ REQUEUE = (
     .values(status=OutboxStatus.PENDING, attempts=0, next_at=NOW, updated_at=NOW)
     .where(
         event_outbox.c.id == _IDS.c.id,
-        event_outbox.c.tenant_id == sa.bindparam("tenant_id"),
+        event_outbox.c.tenant_id == sa.bindparam("tenant"),
         event_outbox.c.status == fixed(OutboxStatus.DEAD),
     )
     .returning(event_outbox.c.id)

@@ -1,0 +1,175 @@
+"""Deploying: from a file to immutable, numbered definitions and the events that start them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bpm_engine.api.views import Deployment, definition_view
+from bpm_engine.bpmn import load
+from bpm_engine.bpmn.graph import Graph, Kind, MessageEvent, Node, SignalEvent, Start, TimerEvent
+from bpm_engine.bpmn.load import Loaded
+from bpm_engine.core import timing
+from bpm_engine.core.state import SubscriptionKind
+from bpm_engine.errors import ConflictError, DefinitionError, InvalidInputError, NotFoundError
+from bpm_engine.problems import error
+from bpm_engine.runtime import Runtime
+from bpm_engine.services.step import new_id
+from bpm_engine.store import definitions, messages, timers
+from bpm_engine.store.definitions import Definition
+from bpm_engine.store.messages import StartSubscription
+from bpm_engine.store.timers import Schedule
+from bpm_engine.store.transaction import Transaction
+
+NOTHING_EXECUTABLE = error(
+    "NOTHING_EXECUTABLE",
+    "A deployment needs at least one process that can be executed.",
+    'Set isExecutable="true" on the process.',
+)
+ATTEMPTS = 5  # two deployments at once want the same version number
+
+
+class Deployments:
+    def __init__(self, runtime: Runtime, tenant: str) -> None:
+        self._runtime = runtime
+        self._tenant = tenant
+
+    def deploy(self, source: str | bytes | Path, *, actor: str | None = None) -> Deployment:
+        data, name = _read(source)
+        loaded = self._checked(data, name)
+        xml = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+        for _ in range(ATTEMPTS):
+            try:
+                with self._runtime.store.transaction(tenant=self._tenant) as tx:
+                    rows = self._write(tx, loaded, xml, actor)
+                    tx.wake()
+            except ConflictError:  # another deployment took the version number: read again
+                continue
+            for row, graph in rows:
+                self._runtime.cache.keep(row, graph)
+            views = tuple(definition_view(row) for row, _ in rows)
+            return Deployment(rows[0][0].deployment_id, views, loaded.problems)
+        raise ConflictError("other deployments of the same process are in the way; try again")
+
+    def _checked(self, data: str | bytes, name: str) -> Loaded:
+        mode = self._runtime.config.soundness
+        loaded = load(data, source=name, support=True, soundness=mode != "off").require()
+        if mode == "refuse" and any(p.trace for p in loaded.problems):
+            raise DefinitionError(loaded.problems, name or None)
+        if not any(graph.executable for graph in loaded.graphs):
+            problem = NOTHING_EXECUTABLE.at("no process in this file can be executed")
+            raise DefinitionError([*loaded.problems, problem], name or None)
+        return loaded
+
+    def _write(
+        self, tx: Transaction, loaded: Loaded, xml: str, actor: str | None
+    ) -> list[tuple[Definition, Graph]]:
+        graphs = {graph.key: graph for graph in loaded.graphs if graph.executable}
+        latest = definitions.load_latest(tx, self._tenant, graphs)
+        content = definitions.content_hash(xml)
+        if all(key in latest and latest[key].content_hash == content for key in graphs):
+            return [(latest[key], graph) for key, graph in graphs.items()]
+        deployment_id = new_id()
+        rows = [
+            Definition(
+                id=new_id(),
+                tenant_id=self._tenant,
+                key=key,
+                version=latest[key].version + 1 if key in latest else 1,
+                version_tag=graph.version_tag,
+                name=graph.name,
+                xml=xml,
+                content_hash=content,
+                deployment_id=deployment_id,
+                deployed_by=actor,
+                created_at=tx.now(),
+            )
+            for key, graph in graphs.items()
+        ]
+        definitions.add_definitions(tx, rows)
+        for row in rows:
+            _open_starts(tx, row, graphs[row.key])
+        return [(row, graphs[row.key]) for row in rows]
+
+    def get(self, key: str, version: int | None = None) -> Definition:
+        """The definition that a start means: the latest, or a certain version (R05)."""
+        with self._runtime.store.reading(tenant=self._tenant) as tx:
+            latest = definitions.load_latest(tx, self._tenant, [key]).get(key)
+            if latest is None:
+                raise NotFoundError(f"no process {key!r} is deployed")
+            if version is None or version == latest.version:
+                return latest
+            found = definitions.load_version(tx, self._tenant, key, version)
+        if found is None:
+            raise NotFoundError(f"process {key!r} has no version {version}; the latest is {latest.version}")
+        return found
+
+
+def _read(source: str | bytes | Path) -> tuple[str | bytes, str]:
+    """A path, or the file's text or bytes: text that begins like XML is content."""
+    if isinstance(source, bytes):
+        return source, ""
+    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
+        return source, ""
+    try:
+        return Path(source).read_bytes(), str(source)
+    except (OSError, ValueError) as problem:
+        raise InvalidInputError(f"cannot read {str(source)[:200]!r}: {problem}") from None
+
+
+def _open_starts(tx: Transaction, row: Definition, graph: Graph) -> None:
+    """Start events wait for the latest version only (bpmn.md 15)."""
+    starts = [
+        (node, index, event)
+        for node in (graph.nodes[i] for i in graph.root.nodes)
+        if node.kind is Kind.START and isinstance(node.spec, Start)
+        for index, event in enumerate(node.spec.events)
+    ]
+    waits, schedules = [], []
+    for node, index, event in starts:
+        match event:
+            case MessageEvent():
+                waits.append(_wait(row, node, index, SubscriptionKind.MESSAGE, event))
+            case SignalEvent():
+                waits.append(_wait(row, node, index, SubscriptionKind.SIGNAL, event))
+            case TimerEvent():
+                schedules.append(_schedule(row, node, index, event, tx.now()))
+    messages.replace_start_subscriptions(tx, row.tenant_id, row.key, waits)
+    timers.replace_schedules(tx, row.tenant_id, row.key, schedules)
+
+
+def _wait(
+    row: Definition, node: Node, index: int, kind: SubscriptionKind, event: MessageEvent | SignalEvent
+) -> StartSubscription:
+    wait = StartSubscription(
+        id=new_id(),
+        tenant_id=row.tenant_id,
+        definition_id=row.id,
+        definition_key=row.key,
+        node_id=node.id,
+        event=index,
+        kind=kind,
+        name=str(event.name.evaluate({})),
+    )
+    if isinstance(event, MessageEvent) and event.match:
+        return replace(wait, match={path: value.evaluate({}) for path, value in event.match})
+    return wait
+
+
+def _schedule(row: Definition, node: Node, index: int, event: TimerEvent, now: datetime) -> Schedule:
+    first = timing.schedule(event, event.expression.evaluate({}, now=now), now)
+    return Schedule(
+        id=new_id(),
+        tenant_id=row.tenant_id,
+        definition_id=row.id,
+        definition_key=row.key,
+        node_id=node.id,
+        event=index,
+        due_at=first.due_at,
+        cycle=first.cycle,
+        remaining=first.remaining,
+        anchor_at=first.anchor_at,
+        catch_up=event.catch_up,
+    )

@@ -1,0 +1,185 @@
+"""The composition root: one store, one writer, the services around them. Shared by all tenants' views.
+
+Constructing opens nothing: no connection, no thread. The first call that needs the database opens it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from uuid import uuid4
+
+import sqlalchemy as sa
+
+from bpm_engine.config import Config
+from bpm_engine.core.changes import Applied, Outcome
+from bpm_engine.core.context import Limits
+from bpm_engine.core.retry import RetryPolicy
+from bpm_engine.handlers import Handlers
+from bpm_engine.services.committer import Committer, CommitterConfig
+from bpm_engine.services.correlation import Correlator
+from bpm_engine.services.definitions import GraphCache
+from bpm_engine.services.executor import Executor, ExecutorConfig
+from bpm_engine.services.schedules import ScheduleSweep
+from bpm_engine.services.step import Played, Policy, Step, Submission
+from bpm_engine.services.sweeps import RecoverySweep, TimerSweep
+from bpm_engine.store.clock import Clock
+from bpm_engine.store.config import Limits as ValueLimits
+from bpm_engine.store.config import StoreConfig
+from bpm_engine.store.store import Store
+from bpm_engine.store.transaction import Transaction
+
+AFTER_COMMIT = 0.01  # seconds from the caller's COMMIT until services are told
+
+
+class Runtime:
+    def __init__(self, url: str, config: Config, clock: Clock | None) -> None:
+        self.config = config
+        self.store = Store(_store_config(url, config), clock)
+        self.handlers = Handlers()
+        self.cache = GraphCache()
+        self.value_limits = ValueLimits(
+            variables_bytes=config.variables_bytes,
+            variable_bytes=config.variable_bytes,
+            name_characters=config.name_characters,
+        )
+        self.worker = config.worker_id or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
+        self.step = Step(self.cache, _policy(config, self.handlers))
+        self.committer = Committer(
+            self.store,
+            self.step,
+            CommitterConfig(batch=config.batch, attempts=config.commit_attempts),
+            after=self._after,
+        )
+        self.executor = Executor(
+            self.store, self.committer, self.cache, self.handlers, _executor_config(config, self)
+        )
+        self.correlator = Correlator(self.store, self.committer)
+        self.timers = TimerSweep(self.store, self.committer, config.timer_batch)
+        self.schedules = ScheduleSweep(self.store, self.committer)
+        self.recovery = RecoverySweep(self.committer, config.recovery_batch)
+
+    # -------------------------------------------------------------- asking the writer
+
+    def perform(
+        self, submissions: Sequence[Submission], connection: sa.Connection | None = None
+    ) -> list[Outcome]:
+        """Commit these together with whatever else is queued; or inside the caller's own transaction."""
+        if connection is None:
+            return self.committer.perform(submissions)
+        played = Played()
+        with self.store.joined(connection) as tx:
+            self.step.play(tx, submissions, played, wait=True)
+        self._when_committed(connection, played)
+        for _, error in played.broken:
+            raise error
+        return [submission.outcome or Applied() for submission in submissions]
+
+    @contextmanager
+    def looking(self, tenant: str, connection: sa.Connection | None) -> Iterator[Transaction]:
+        """Read with a transaction of our own, or with the caller's, which sees its uncommitted rows."""
+        if connection is None:
+            with self.store.reading(tenant=tenant) as tx:
+                yield tx
+        else:
+            with self.store.joined(connection) as tx:
+                yield tx
+
+    def _after(self, played: Played) -> None:
+        for work in played.handed:
+            self.executor.accept(work)
+        self.correlator.look_again(played)
+
+    def _when_committed(self, connection: sa.Connection, played: Played) -> None:
+        """The caller commits when it likes; then the services are told and waits are looked at again."""
+
+        def told() -> None:
+            self.correlator.look_again(played)
+            self.store.wakeups.notify()
+
+        def committing(_: sa.Connection) -> None:
+            threading.Timer(AFTER_COMMIT, told).start()
+
+        sa.event.listen(connection, "commit", committing, once=True)
+
+    # -------------------------------------------------------------- running in the foreground
+
+    def run_until_idle(self) -> int:
+        """Everything that can be done now, in this thread; how many steps."""
+        steps = 0
+        while True:
+            done = (
+                self._commit_queued()
+                + self.executor.run_here()
+                + self.timers.run_once()
+                + self.schedules.run_once()
+                + self.recovery.run_once()
+                + self.correlator.run_once()
+            )
+            if not done:
+                return steps
+            steps += done
+
+    def _commit_queued(self) -> int:
+        count = 0
+        while taken := self.committer.run_once():
+            count += taken
+        return count
+
+    def close(self) -> None:
+        self.executor.drain(0)
+        self.store.close()
+
+
+def _store_config(url: str, config: Config) -> StoreConfig:
+    return StoreConfig(
+        url=url,
+        direct_url=config.direct_url,
+        pool_size=config.pool_size,
+        pool_overflow=config.pool_overflow,
+        pool_timeout=config.pool_timeout,
+        pool_recycle=config.pool_recycle,
+        connect_timeout=config.connect_timeout,
+        statement_timeout=config.statement_timeout,
+        lock_timeout=config.lock_timeout,
+        idle_transaction_timeout=config.idle_transaction_timeout,
+        transaction_pooler=config.transaction_pooler,
+        allow_unsafe_durability=config.allow_unsafe_durability,
+        row_level_security=config.row_level_security,
+        sqlite_synchronous=config.sqlite_synchronous,
+        auto_migrate=config.auto_migrate,
+    )
+
+
+def _policy(config: Config, handlers: Handlers) -> Policy:
+    return Policy(
+        limits=Limits(
+            steps=config.steps,
+            total_steps=config.total_steps,
+            tokens=config.tokens,
+            depth=config.call_depth,
+            repetitions=config.repetitions,
+            recoveries=config.recoveries,
+        ),
+        retry=RetryPolicy(attempts=config.retry_attempts),
+        on_failure=config.on_failure,
+        step_events=config.step_events,
+        handles=handlers.__contains__,
+    )
+
+
+def _executor_config(config: Config, runtime: Runtime) -> ExecutorConfig:
+    return ExecutorConfig(
+        worker=runtime.worker,
+        threads=config.worker_threads,
+        tasks=config.worker_tasks,
+        lease=timedelta(seconds=config.lease),
+        extension=timedelta(seconds=config.lease_extension),
+        prefixes=config.worker_types,
+        missing_handler=config.missing_handler,
+        limits=runtime.value_limits,
+    )

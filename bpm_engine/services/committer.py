@@ -1,0 +1,304 @@
+"""The one writer: every change of an instance, whoever asks for it, goes through this queue.
+
+Natural batching: a transaction takes everything that queued up while the last one ran. One stimulus
+alone commits at once; a thousand become a few transactions. While services run, threads of the committer
+do the work; otherwise the thread that asks does it, for itself and for whoever queued beside it.
+
+A batch that fails is split until the one bad call tree stands alone. Deadlocks and serialisation failures
+run again with jitter. When the answer of a COMMIT is lost, the log is read to see whether it happened.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from bpm_engine.core.changes import Applied, Outcome, Stale
+from bpm_engine.core.state import Token
+from bpm_engine.core.stimuli import (
+    Claim,
+    Continued,
+    ErrorThrown,
+    Failure,
+    Stimulus,
+    WorkCompleted,
+    WorkFailed,
+)
+from bpm_engine.crash import crash_point, declare
+from bpm_engine.errors import EngineError, UnavailableError
+from bpm_engine.services.step import Handoff, MessagesTakenError, Played, Step, Submission
+from bpm_engine.store import log
+from bpm_engine.store.failures import CommitUnknownError, TransactionRetryError
+from bpm_engine.store.store import Store
+from bpm_engine.store.transaction import Transaction
+
+logger = logging.getLogger("bpm_engine.committer")
+
+PATIENCE = 3  # misses of a busy tree before it is waited for, alone
+PAUSE = 0.005  # seconds, doubled with each attempt and jittered
+
+COMMITTED = declare("step.committed", "the transaction is committed, nobody has been told")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitterConfig:
+    batch: int = 300
+    attempts: int = 5
+
+
+class Committer:
+    """`after` is called with what each transaction did, once its commit is known."""
+
+    def __init__(
+        self,
+        store: Store,
+        step: Step,
+        config: CommitterConfig,
+        after: Callable[[Played], None] = lambda played: None,
+        handoff: Handoff | None = None,
+        undo_handoff: Callable[[list[Token]], None] = lambda tokens: None,
+    ) -> None:
+        self._store = store
+        self._step = step
+        self._config = config
+        self.after = after
+        self.handoff = handoff
+        self.undo_handoff = undo_handoff
+        self._queue: deque[Submission] = deque()
+        self._queued = threading.Condition()
+        self._turn = threading.Lock()  # without threads of its own, one asking thread commits for all
+        self._threads: list[threading.Thread] = []
+        self._stopping = False
+
+    # -------------------------------------------------------------- asking
+
+    def submit(self, submissions: Sequence[Submission]) -> None:
+        """Queue and return; `Submission.done` tells how it went."""
+        with self._queued:
+            self._queue.extend(submissions)
+            self._queued.notify()
+
+    def perform(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        """Queue, and wait until all are committed; raises what went wrong."""
+        futures = [_promise(submission) for submission in submissions]
+        self.submit(submissions)
+        if not self._threads:
+            self._commit_here(futures)
+        return [future.result() for future in futures]
+
+    def _commit_here(self, futures: list[Future[Outcome]]) -> None:
+        while not all(future.done() for future in futures):
+            with self._turn:
+                if not all(future.done() for future in futures):
+                    self.run_once()
+
+    # -------------------------------------------------------------- committing
+
+    def run_once(self) -> int:
+        """Commit one batch of what is queued; how many submissions it took."""
+        with self._queued:
+            batch = [self._queue.popleft() for _ in range(min(len(self._queue), self._config.batch))]
+        if batch:
+            self.commit(batch)
+        return len(batch)
+
+    def commit(self, batch: list[Submission]) -> None:
+        """What missed its tree again and again is committed alone, waiting for the tree."""
+        together = [s for s in batch if s.misses < PATIENCE]
+        if together:
+            self._commit_all(together)
+        for submission in batch:
+            if submission.misses >= PATIENCE:
+                self._commit_all([submission], wait=True)
+
+    def sweep(self, find: Callable[[Transaction], list[Submission]]) -> int:
+        """Play what `find` finds, in the transaction that found and locked it; how many."""
+        found: list[Submission] = []
+        played = Played()
+        try:
+            with self._store.transaction() as tx:
+                found = find(tx)
+                held = frozenset(s.root for s in found)
+                self._step.play(tx, found, played, held=held, handoff=self.handoff)
+                if played.ready or played.signalled:
+                    tx.wake()
+        except UnavailableError:  # nothing is lost: the rows are still due
+            self._drop(played)
+            raise
+        except Exception:
+            self._drop(played)
+            logger.exception("a sweep of %d failed; they go one by one", len(found))
+            self.submit(found)
+            return len(found)
+        crash_point(COMMITTED)
+        self._finish(played)
+        return len(found)
+
+    def _commit_all(self, batch: list[Submission], *, wait: bool = False) -> None:
+        for attempt in range(self._config.attempts):
+            try:
+                self._commit_once(batch, wait=wait)
+                return
+            except MessagesTakenError as error:
+                batch = _without_messages(batch, error.message_ids)
+            except (TransactionRetryError, UnavailableError) as error:
+                logger.warning("commit of %d steps failed, attempt %d: %s", len(batch), attempt + 1, error)
+                problem: BaseException = error
+                self._pause(attempt)
+            except Exception as error:  # noqa: BLE001 - whatever it is, only its own call tree may suffer
+                self._split(batch, error)
+                return
+            if not batch:
+                return
+        _fail(batch, problem)
+
+    def _commit_once(self, batch: list[Submission], *, wait: bool) -> None:
+        played = Played()
+        try:
+            with self._store.transaction() as tx:
+                self._step.play(tx, batch, played, wait=wait, handoff=self.handoff)
+                if played.ready or played.signalled:
+                    tx.wake()
+        except CommitUnknownError:
+            if not self._happened(played):
+                self._drop(played)
+                raise
+        except BaseException:
+            self._drop(played)
+            raise
+        crash_point(COMMITTED)
+        self._finish(played)
+
+    def _happened(self, played: Played) -> bool:
+        """Whether the transaction whose answer was lost is there: by one row of its own in the log."""
+        if played.mark is None:
+            return True  # it changed nothing
+        with self._store.reading() as tx:
+            return log.entry_exists(tx, played.mark)
+
+    def _drop(self, played: Played) -> None:
+        """The transaction did not happen: whoever was handed a token does not have it."""
+        if played.handed:
+            self.undo_handoff([work.token for work in played.handed])
+
+    def _finish(self, played: Played) -> None:
+        self.after(played)
+        for submission in played.busy:
+            submission.misses += 1
+        self.submit(played.busy)
+        for submission, error in played.broken:
+            self._set_apart(submission, error)
+        for submission in played.played:
+            _tell(submission, None)
+
+    # -------------------------------------------------------------- failures
+
+    def _split(self, batch: list[Submission], error: BaseException) -> None:
+        trees = list(dict.fromkeys(s.root for s in batch))
+        if len(trees) == 1:
+            logger.error("call tree %s cannot be committed: %s", trees[0], error, exc_info=error)
+            for submission in batch:
+                self._set_apart(submission, error)
+            return
+        half = frozenset(trees[: len(trees) // 2])
+        self._commit_all([s for s in batch if s.root in half])
+        self._commit_all([s for s in batch if s.root not in half])
+
+    def _set_apart(self, submission: Submission, error: BaseException) -> None:
+        """A step that breaks the engine becomes an incident of its token, so that nothing repeats it."""
+        claim = _claim_of(submission.stimulus)
+        already_tried = isinstance(submission.stimulus, WorkFailed) and submission.stimulus.final
+        if claim is None or already_tried:
+            _tell(submission, error)
+            return
+        failure = Failure(code="ENGINE_ERROR", message=f"{type(error).__name__}: {error}")
+        submission.stimulus = WorkFailed(claim=claim, failure=failure, final=True)
+        self.submit([submission])
+
+    def _pause(self, attempt: int) -> None:
+        threading.Event().wait(PAUSE * 2**attempt * (1 + random.random()))  # noqa: S311 - jitter
+
+    # -------------------------------------------------------------- threads
+
+    def start(self, threads: int) -> None:
+        self._stopping = False
+        self._threads = [
+            threading.Thread(target=self._run, name=f"bpm-committer-{n}", daemon=True) for n in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Commit what is queued, then end the threads."""
+        with self._queued:
+            self._stopping = True
+            self._queued.notify_all()
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+        while self.run_once():
+            pass
+
+    def _run(self) -> None:
+        while True:
+            with self._queued:
+                self._queued.wait_for(lambda: self._queue or self._stopping)
+                if self._stopping and not self._queue:
+                    return
+            try:
+                self.run_once()
+            except Exception:
+                logger.exception("a batch was lost to an error in the committer itself")
+
+
+def _promise(submission: Submission) -> Future[Outcome]:
+    future: Future[Outcome] = Future()
+
+    def done(finished: Submission, error: BaseException | None) -> None:
+        if error is not None:
+            future.set_exception(error if isinstance(error, EngineError) else _wrapped(error))
+        else:
+            future.set_result(finished.outcome or Applied())
+
+    submission.done = done
+    return future
+
+
+def _wrapped(error: BaseException) -> EngineError:
+    wrapped = EngineError(f"{type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def _tell(submission: Submission, error: BaseException | None) -> None:
+    if submission.done is not None:
+        submission.done(submission, error)
+
+
+def _fail(batch: list[Submission], error: BaseException) -> None:
+    for submission in batch:
+        _tell(submission, error)
+
+
+def _without_messages(batch: list[Submission], taken: frozenset[str]) -> list[Submission]:
+    left = []
+    for submission in batch:
+        if submission.message in taken:
+            submission.outcome = Stale("the message went to somebody else")
+            _tell(submission, None)
+        else:
+            left.append(submission)
+    return left
+
+
+def _claim_of(stimulus: Stimulus) -> Claim | None:
+    match stimulus:
+        case WorkCompleted() | WorkFailed() | ErrorThrown() | Continued():
+            return stimulus.claim
+        case _:
+            return None

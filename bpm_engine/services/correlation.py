@@ -1,0 +1,102 @@
+"""Messages and signals: from what was sent or thrown to the subscription that waits for it.
+
+Both sides write first and look again after their commit, so neither misses the other; a sweep pairs what
+is left. A message is added, matched and delivered in one transaction where its taker's tree is free. A
+signal is one delivery row per subscription; each delivery is a step of its own.
+"""
+
+from __future__ import annotations
+
+from bpm_engine.core.state import Subscription
+from bpm_engine.core.stimuli import MessageDelivered, SignalDelivered, Started, Stimulus
+from bpm_engine.services.committer import Committer
+from bpm_engine.services.step import Played, Submission, new_id
+from bpm_engine.store import messages
+from bpm_engine.store.messages import Delivery, Match, Message
+from bpm_engine.store.store import Store
+from bpm_engine.store.transaction import Transaction
+
+
+class Correlator:
+    def __init__(self, store: Store, committer: Committer, batch: int = 500) -> None:
+        self._store = store
+        self._committer = committer
+        self._batch = batch
+        self._after: str | None = None
+
+    def look_again(self, played: Played) -> None:
+        """After a commit: new waits may have a message waiting, thrown messages a taker."""
+        if not played.subscriptions and not played.messages:
+            return
+        with self._store.reading() as tx:
+            matches = messages.match_subscriptions(tx, played.subscriptions) if played.subscriptions else []
+            matches += messages.match_messages(tx, played.messages) if played.messages else []
+            submissions = deliveries_of(tx, matches)
+        self._committer.submit(submissions)
+
+    def run_once(self) -> int:
+        """The sweep over what is buffered, and over signal deliveries; how many were handed in."""
+        with self._store.reading() as tx:
+            matches, self._after = messages.pair_buffered(tx, self._batch, self._after)
+            submissions = deliveries_of(tx, matches)
+        if submissions:
+            self._committer.perform(submissions)
+        return len(submissions) + self.deliver_signals()
+
+    def deliver_signals(self) -> int:
+        """Everything that is pending, page by page; a delivery that cannot be made now is passed over."""
+        after: tuple[str, str] | None = None
+        count = 0
+        while True:
+            with self._store.reading() as tx:
+                page = messages.pending_deliveries(tx, self._batch, after)
+            if not page:
+                return count
+            self._committer.perform([_signal(delivery) for delivery in page])
+            count += len(page)
+            after = (page[-1].signal_id, page[-1].subscription_id)
+
+
+def deliveries_of(tx: Transaction, matches: list[Match]) -> list[Submission]:
+    """One submission per message; a subscription takes one of them at a time."""
+    chosen = {}
+    for match in matches:
+        chosen.setdefault(match.subscription.id, match)
+    rows = {m.id: m for m in messages.load_messages(tx, [m.message_id for m in chosen.values()])}
+    return [_message(rows[m.message_id], m) for m in chosen.values() if m.message_id in rows]
+
+
+def _message(message: Message, match: Match) -> Submission:
+    taker = match.subscription
+    stimulus: Stimulus
+    if isinstance(taker, Subscription):
+        stimulus = MessageDelivered(
+            subscription_id=taker.id, payload=message.payload, message_id=message.message_id
+        )
+        return Submission(stimulus=stimulus, root=taker.root_instance_id, message=message.id)
+    stimulus = Started(
+        instance_id=new_id(),
+        tenant_id=taker.tenant_id,
+        definition_id=taker.definition_id,
+        at=taker.node_id,
+        event_payload=message.payload,
+        business_key=message.correlation_key,
+    )
+    return Submission(stimulus=stimulus, root=stimulus.instance_id, message=message.id)
+
+
+def _signal(delivery: Delivery) -> Submission:
+    key = (delivery.signal_id, delivery.subscription_id)
+    stimulus: Stimulus
+    if delivery.root_instance_id is not None:
+        stimulus = SignalDelivered(subscription_id=delivery.subscription_id, payload=delivery.payload)
+        return Submission(stimulus=stimulus, root=delivery.root_instance_id, delivery=key)
+    assert delivery.definition_id is not None
+    stimulus = Started(
+        instance_id=new_id(),
+        tenant_id=delivery.tenant_id,
+        definition_id=delivery.definition_id,
+        at=delivery.node_id,
+        event_payload=delivery.payload,
+    )
+    return Submission(stimulus=stimulus, root=stimulus.instance_id, delivery=key)

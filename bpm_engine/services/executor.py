@@ -1,0 +1,461 @@
+"""The executor: claims what fits its free places, runs handlers outside any transaction, hands in results.
+
+Sync handlers run in threads, async ones on an event loop of their own, transactional ones in threads with
+a transaction each (`transactional`). A claim is a lease: one statement per interval extends the leases of
+everything that runs, and tells which work was cancelled or lost. A result goes to the committer; what the
+token does next comes back by direct hand-off when there is room.
+
+A place is taken from the claim until the handler has ended. No database connection is held meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import traceback
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from queue import SimpleQueue
+from time import monotonic
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from bpm_engine.bpmn import graph as bpmn
+from bpm_engine.core.state import Token, TokenState, Variables
+from bpm_engine.core.stimuli import (
+    Claim,
+    Continued,
+    ErrorThrown,
+    Failure,
+    Stimulus,
+    WorkCompleted,
+    WorkFailed,
+)
+from bpm_engine.crash import crash_point, declare
+from bpm_engine.errors import InvalidInputError, UnavailableError
+from bpm_engine.handlers import BpmnError, Handler, Handlers, RetryLater, Work
+from bpm_engine.services.committer import Committer
+from bpm_engine.services.definitions import GraphCache
+from bpm_engine.services.step import Submission
+from bpm_engine.store import work as claims
+from bpm_engine.store.config import Limits
+from bpm_engine.store.store import Store
+from bpm_engine.store.values import check_variables
+
+logger = logging.getLogger("bpm_engine.executor")
+
+CHAIN = 20  # direct hand-offs in a row on one place, so that claims, and with them priorities, get their turn
+
+CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
+HERE = 100  # tokens claimed at once in the foreground
+
+BEFORE = declare("handler.before", "the handler is about to run")
+RETURNED = declare("handler.returned", "the handler has returned, nothing is handed in")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorConfig:
+    worker: str
+    threads: int = 16
+    tasks: int = 500
+    lease: timedelta = timedelta(seconds=30)
+    extension: timedelta = timedelta(seconds=10)
+    prefixes: tuple[str, ...] = ()
+    missing_handler: Literal["fail", "leave"] = "fail"
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(slots=True, eq=False)
+class Running:
+    claimed: claims.Work
+    handler: Handler
+    work: Work
+    chain: int = 0
+    given_up: bool = False  # its time is over; the thread may still run, its result will be stale
+    deadline: float | None = None
+
+    @property
+    def claim(self) -> Claim:
+        return self.claimed.claim
+
+
+class Executor:
+    def __init__(
+        self,
+        store: Store,
+        committer: Committer,
+        cache: GraphCache,
+        handlers: Handlers,
+        config: ExecutorConfig,
+    ) -> None:
+        self._store = store
+        self._committer = committer
+        self._cache = cache
+        self._handlers = handlers
+        self._config = config
+        self._lock = threading.Lock()
+        self._running: dict[str, Running] = {}
+        self._places: Counter[bool] = Counter()  # taken, by handler.is_async
+        self._topics: Counter[str] = Counter()
+        self._chains: dict[str, int] = {}  # token -> hand-offs so far, between hand-off and start
+        self._draining = False
+        self._threads = _Threads(config.threads)
+        self._loop = _EventLoop()
+        self.ended = threading.Condition(self._lock)  # notified whenever a handler has ended
+
+    # -------------------------------------------------------------- claiming
+
+    def run_once(self) -> int:
+        """Claim and begin what fits; how many tokens."""
+        free = self._free()
+        if free <= 0 or self._draining:
+            return 0
+        with self._store.transaction() as tx:
+            tokens = claims.claim_tokens(
+                tx, owner=self._config.worker, limit=free, lease=self._config.lease, topics=self._wanted()
+            )
+            work = claims.load_work(tx, tokens)
+        crash_point(CLAIMED)
+        for each in work:
+            self.begin(each)
+        return len(tokens)
+
+    def run_here(self) -> int:
+        """Claim and run in this thread, one after the other, and commit; how many tokens."""
+        with self._store.transaction() as tx:
+            tokens = claims.claim_tokens(
+                tx, owner=self._config.worker, limit=HERE, lease=self._config.lease, topics=self._wanted()
+            )
+            work = claims.load_work(tx, tokens)
+        crash_point(CLAIMED)
+        self._committer.perform([self._submission(each, self._run_here(each)) for each in work])
+        return len(tokens)
+
+    def _run_here(self, claimed: claims.Work) -> Stimulus:
+        handler = self._handlers.get(claimed.token.topic or "")
+        if handler is None:
+            return self._without_handler(claimed)
+        running = Running(claimed, handler, self._work(claimed))
+        crash_point(BEFORE)
+        if handler.is_async:
+            return self._answer(running, lambda: asyncio.run(handler.function(running.work)))
+        return self._answer(running, lambda: handler.function(running.work))
+
+    def _free(self) -> int:
+        with self._lock:
+            threads = self._config.threads - self._places[False]
+            tasks = self._config.tasks - self._places[True]
+        has_async = any(handler.is_async for handler in self._handlers)
+        return max(threads, 0) + (max(tasks, 0) if has_async else 0)
+
+    def _wanted(self) -> claims.Topics | None:
+        """None: everything. With missing_handler="leave" or prefixes only what this worker can do."""
+        prefixes = frozenset(self._config.prefixes)
+        if self._config.missing_handler == "fail":
+            return claims.Topics(prefixes=prefixes) if prefixes else self._without_full()
+        known = {h.topic for h in self._handlers if not prefixes or h.topic.startswith(self._config.prefixes)}
+        return claims.Topics(names=frozenset(known - self._full()))
+
+    def _without_full(self) -> claims.Topics | None:
+        full = self._full()
+        if not full:
+            return None
+        return claims.Topics(names=frozenset(h.topic for h in self._handlers if h.topic not in full))
+
+    def _full(self) -> set[str]:
+        with self._lock:
+            return {
+                h.topic for h in self._handlers if h.limit is not None and self._topics[h.topic] >= h.limit
+            }
+
+    # -------------------------------------------------------------- direct hand-off
+
+    def handoff(self, token: Token, now: datetime) -> Token | None:
+        """Called inside a commit: whether this worker takes the token on at once, under a lease."""
+        handler = self._handlers.get(token.topic or "")
+        if handler is None or self._draining or not self._is_mine(handler.topic):
+            return None
+        with self._lock:
+            chain = self._chains.pop(token.id, 0) + 1
+            if chain > CHAIN or not self._has_place(handler):
+                return None
+            self._take_place(handler)
+            self._chains[token.id] = chain
+        until = now + (handler.lease or self._config.lease)
+        return replace(token, state=TokenState.EXECUTING, lease_owner=self._config.worker, lease_until=until)
+
+    def accept(self, work: claims.Work) -> None:
+        """The commit that handed the token over is known: begin. Its place is taken already."""
+        handler = self._handlers.get(work.token.topic or "")
+        assert handler is not None
+        self._start(work, handler)
+
+    def reject(self, tokens: list[Token]) -> None:
+        """The commit that handed tokens over did not happen: their places are free again."""
+        for token in tokens:
+            handler = self._handlers.get(token.topic or "")
+            if handler is not None:
+                self._leave(handler, token.id)
+
+    def _is_mine(self, topic: str) -> bool:
+        return not self._config.prefixes or topic.startswith(self._config.prefixes)
+
+    # -------------------------------------------------------------- places
+
+    def _has_place(self, handler: Handler) -> bool:
+        capacity = self._config.tasks if handler.is_async else self._config.threads
+        below_limit = handler.limit is None or self._topics[handler.topic] < handler.limit
+        return self._places[handler.is_async] < capacity and below_limit
+
+    def _take_place(self, handler: Handler) -> None:
+        self._places[handler.is_async] += 1
+        self._topics[handler.topic] += 1
+
+    def _leave(self, handler: Handler, token_id: str) -> None:
+        with self._lock:
+            self._places[handler.is_async] -= 1
+            self._topics[handler.topic] -= 1
+            self._running.pop(token_id, None)
+            self.ended.notify_all()
+
+    # -------------------------------------------------------------- running
+
+    def begin(self, claimed: claims.Work) -> None:
+        """Run a token that was claimed: by its handler, or by the engine where it needs none."""
+        handler = self._handlers.get(claimed.token.topic or "")
+        if handler is None:
+            self._hand_in(claimed, self._without_handler(claimed))
+            return
+        with self._lock:
+            self._take_place(handler)
+        self._start(claimed, handler)
+
+    def _without_handler(self, claimed: claims.Work) -> Stimulus:
+        """The engine carries on by itself where no topic is named; an unknown topic fails at once (R21)."""
+        topic = claimed.token.topic
+        if topic is None:
+            return Continued(claim=claimed.claim)
+        failure = Failure(code="no_handler_registered", message=f"no handler is registered for {topic!r}")
+        return WorkFailed(claim=claimed.claim, failure=failure, final=True)
+
+    def _start(self, claimed: claims.Work, handler: Handler) -> None:
+        running = Running(claimed, handler, self._work(claimed))
+        if handler.timeout is not None:
+            running.deadline = monotonic() + handler.timeout.total_seconds()
+        with self._lock:
+            self._running[claimed.token.id] = running
+        if handler.is_async:
+            self._loop.run(self._run_async(running))
+        else:
+            self._threads.run(lambda: self._run_sync(running))
+
+    def _work(self, claimed: claims.Work) -> Work:
+        token, instance = claimed.token, claimed.instance
+        compiled = self._cache.get(instance.definition_id)
+        spec = compiled.graph.nodes[token.node_id].spec if compiled is not None else None
+        return Work(
+            topic=token.topic or "",
+            instance_id=instance.id,
+            business_key=instance.business_key,
+            definition_key=instance.definition_key,
+            node_id=token.node_id,
+            token_id=token.id,
+            activation=token.activation,
+            attempt=token.attempt + 1,
+            tenant_id=token.tenant_id,
+            correlation_id=instance.correlation_id,
+            variables=claimed.variables,
+            properties=spec.properties if isinstance(spec, bpmn.Work) else {},
+            _heartbeat=lambda: self._extend_one(token.id),
+        )
+
+    def _run_sync(self, running: Running) -> None:
+        crash_point(BEFORE)
+        if running.handler.transactional:
+            stimulus = run_transactional(running.handler, running.work, running.claim)
+        else:
+            stimulus = self._answer(running, lambda: running.handler.function(running.work))
+        self._end(running, stimulus)
+
+    async def _run_async(self, running: Running) -> None:
+        crash_point(BEFORE)
+        timeout = running.handler.timeout
+        try:
+            seconds = timeout.total_seconds() if timeout else None
+            result = await asyncio.wait_for(running.handler.function(running.work), seconds)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its answer
+            stimulus = _failed(running, error)
+        else:
+            stimulus = self._completed(running, result)
+        self._end(running, stimulus)
+
+    def _answer(self, running: Running, call: Callable[[], Any]) -> Stimulus:
+        try:
+            result = call()
+        except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end the worker
+            return _failed(running, error)
+        return self._completed(running, result)
+
+    def _completed(self, running: Running, result: object) -> Stimulus:
+        crash_point(RETURNED)
+        try:
+            variables: Variables = {} if result is None else check_variables(result, self._config.limits)
+        except InvalidInputError as error:
+            failure = Failure(code="bad_result", message=str(error))
+            return WorkFailed(claim=running.claim, failure=failure, final=True)
+        return WorkCompleted(claim=running.claim, variables=variables)
+
+    def _end(self, running: Running, stimulus: Stimulus) -> None:
+        self._leave(running.handler, running.claimed.token.id)
+        if not running.given_up:
+            self._hand_in(running.claimed, stimulus)
+
+    def _hand_in(self, claimed: claims.Work, stimulus: Stimulus) -> None:
+        self._committer.submit([self._submission(claimed, stimulus)])
+
+    def _submission(self, claimed: claims.Work, stimulus: Stimulus) -> Submission:
+        return Submission(stimulus=stimulus, root=claimed.token.root_instance_id)
+
+    # -------------------------------------------------------------- leases
+
+    def extend_leases(self) -> None:
+        """One statement for everything that runs; who lost its lease or was cancelled learns it here."""
+        self._give_up_overdue()
+        with self._lock:
+            running = list(self._running.values())
+        if not running:
+            return
+        try:
+            with self._store.transaction() as tx:
+                until = tx.now() + self._config.lease
+                extension = claims.extend_leases(tx, [r.claim for r in running], until)
+        except UnavailableError as error:
+            logger.warning("leases could not be extended: %s", error)
+            return
+        for each in running:
+            if each.claimed.token.id in extension.lost:
+                each.work.cancelled = True
+
+    def _extend_one(self, token_id: str) -> bool:
+        with self._lock:
+            running = self._running.get(token_id)
+        if running is None:
+            return False
+        with self._store.transaction() as tx:
+            until = tx.now() + (running.handler.lease or self._config.lease)
+            extension = claims.extend_leases(tx, [running.claim], until)
+        return token_id not in extension.lost
+
+    def _give_up_overdue(self) -> None:
+        """A sync handler cannot be stopped; its attempt fails, and what it returns later is stale."""
+        now = monotonic()
+        with self._lock:
+            overdue = [
+                r
+                for r in self._running.values()
+                if r.deadline is not None and r.deadline < now and not r.given_up
+            ]
+            for running in overdue:
+                running.given_up = running.work.cancelled = True
+        for running in overdue:
+            if not running.handler.is_async:
+                failure = Failure(code="timeout", message=f"no result after {running.handler.timeout}")
+                stimulus = WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
+                self._hand_in(running.claimed, stimulus)
+
+    # -------------------------------------------------------------- the end
+
+    def drain(self, timeout: float) -> None:
+        """Take nothing new; wait for what runs, then give back what has not begun."""
+        self._draining = True
+        with self._lock:
+            self.ended.wait_for(lambda: not self._running, timeout)
+            left = list(self._running.values())
+        for running in left:
+            running.work.cancelled = True
+        self._threads.close()
+        self._loop.close()
+
+    @property
+    def busy(self) -> int:
+        with self._lock:
+            return len(self._running)
+
+
+def _failed(running: Running, error: BaseException) -> Stimulus:
+    match error:
+        case BpmnError():
+            return ErrorThrown(
+                claim=running.claim, code=error.code, message=error.message, variables=error.variables
+            )
+        case RetryLater():
+            failure = Failure(code="retry_later", message=str(error))
+            return WorkFailed(claim=running.claim, failure=failure, retry_after=error.delay)
+        case _:
+            code = "timeout" if isinstance(error, TimeoutError) else type(error).__name__
+            text = "".join(traceback.format_exception(error))[-8_000:]
+            failure = Failure(code=code, message=str(error)[:2_000], traceback=text)
+            return WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
+
+
+class _Threads:
+    """A fixed number of threads around one queue; they start when the first work comes."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+
+    def run(self, call: Callable[[], None]) -> None:
+        self._queue.put(call)
+        if len(self._threads) < self._size and self._queue.qsize() > 0:
+            self._grow()
+
+    def _grow(self) -> None:
+        with self._lock:
+            if len(self._threads) < self._size:
+                thread = threading.Thread(
+                    target=self._work, name=f"bpm-handler-{len(self._threads)}", daemon=True
+                )
+                self._threads.append(thread)
+                thread.start()
+
+    def _work(self) -> None:
+        while (call := self._queue.get()) is not None:
+            call()
+
+    def close(self) -> None:
+        for _ in self._threads:
+            self._queue.put(None)
+        self._threads = []
+
+
+class _EventLoop:
+    """One event loop in a thread of its own, started by the first async handler."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()
+
+    def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._started())
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(
+                    target=self._loop.run_forever, name="bpm-async-handlers", daemon=True
+                ).start()
+            return self._loop
+
+    def close(self) -> None:
+        with self._lock:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._loop = None

@@ -1,0 +1,105 @@
+"""Timer starts: schedules that are due become instances. Idempotent per fire time, on any number of machines.
+
+The schedule row is locked, its next due time written and the instance started in one transaction. The
+instance's idempotency key names the schedule and the fire time, so that no fire time starts twice.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from bpm_engine.core import timing
+from bpm_engine.core.state import Timer
+from bpm_engine.core.stimuli import Started
+from bpm_engine.crash import crash_point, declare
+from bpm_engine.services.committer import Committer
+from bpm_engine.services.step import Submission, new_id
+from bpm_engine.store import timers
+from bpm_engine.store.schema import ScheduleStatus
+from bpm_engine.store.store import Store
+from bpm_engine.store.timers import Schedule
+from bpm_engine.store.transaction import Transaction
+
+FOUND = declare("schedules.found", "due schedules are found and locked")
+
+
+class ScheduleSweep:
+    def __init__(self, store: Store, committer: Committer, batch: int = 100) -> None:
+        self._store = store
+        self._committer = committer
+        self._batch = batch
+
+    def run_once(self) -> int:
+        return self._committer.sweep(self._find)
+
+    def _find(self, tx: Transaction) -> list[Submission]:
+        now = tx.now()
+        due = timers.due_schedules(tx, now, self._batch)
+        if not due:
+            return []
+        crash_point(FOUND)
+        advanced = {each.id: following(each, now) for each in due}
+        written = timers.update_schedules(tx, list(advanced.values()))
+        return [
+            _start(each)
+            for each in due
+            if each.id in written and not timing.is_missed(_as_timer(each), _policy(each), now)
+        ]
+
+
+def following(schedule: Schedule, now: datetime) -> Schedule:
+    """The schedule after this firing: due again, or ended."""
+    if schedule.cycle is None:
+        return replace(
+            schedule,
+            due_at=None,
+            status=ScheduleStatus.ENDED,
+            fired=schedule.fired + 1,
+            version=schedule.version + 1,
+        )
+    after = timing.next_firing(_as_timer(schedule), _policy(schedule), now)
+    ended = after.status != "Scheduled"
+    return replace(
+        schedule,
+        due_at=None if ended else after.due_at,
+        remaining=after.remaining,
+        fired=after.fired,
+        status=ScheduleStatus.ENDED if ended else ScheduleStatus.ACTIVE,
+        version=schedule.version + 1,
+    )
+
+
+def _start(schedule: Schedule) -> Submission:
+    assert schedule.due_at is not None
+    stimulus = Started(
+        instance_id=new_id(),
+        tenant_id=schedule.tenant_id,
+        definition_id=schedule.definition_id,
+        at=schedule.node_id,
+        idempotency_key=f"schedule:{schedule.id}:{schedule.due_at.isoformat()}",
+    )
+    return Submission(stimulus=stimulus, root=stimulus.instance_id)
+
+
+def _policy(schedule: Schedule) -> timing.CatchUp:
+    return "all" if schedule.catch_up == "all" else "skip" if schedule.catch_up == "skip" else "once"
+
+
+def _as_timer(schedule: Schedule) -> Timer:
+    """The same arithmetic as for timers inside instances."""
+    assert schedule.due_at is not None
+    return Timer(
+        id=schedule.id,
+        tenant_id=schedule.tenant_id,
+        instance_id="",
+        root_instance_id="",
+        scope_id="",
+        node_id=schedule.node_id,
+        due_at=schedule.due_at,
+        cycle=schedule.cycle,
+        remaining=schedule.remaining,
+        anchor_at=schedule.anchor_at,
+        fired=schedule.fired,
+    )

@@ -1,0 +1,296 @@
+"""One transaction of the one writer: lock the trees, load what matters, play, write.
+
+`Step.play` does it for a whole batch in a constant number of statements. It neither begins nor commits:
+the committer does, or the caller whose own transaction it joins, or a sweep that found its candidates in
+the same transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from uuid_utils.compat import uuid7
+
+from bpm_engine.core import loading
+from bpm_engine.core.advance import AdvanceError, advance
+from bpm_engine.core.changes import Applied, Changes, Outcome, Stale
+from bpm_engine.core.context import Context, Limits, OnFailure
+from bpm_engine.core.needs import Needs
+from bpm_engine.core.retry import RetryPolicy
+from bpm_engine.core.snapshot import Snapshot
+from bpm_engine.core.state import LogEntry, Scope, SubscriptionKind, Token, TokenState, Variables
+from bpm_engine.core.stimuli import Started, Stimulus
+from bpm_engine.crash import crash_point, declare
+from bpm_engine.errors import EngineError
+from bpm_engine.services.definitions import GraphCache, Lookup
+from bpm_engine.store import changes as writing
+from bpm_engine.store import messages, trees
+from bpm_engine.store.schema import DeliveryStatus
+from bpm_engine.store.transaction import Transaction
+from bpm_engine.store.work import Work
+
+logger = logging.getLogger("bpm_engine.step")
+
+ROUNDS = 100  # of "the core needs more": each loads something new, so this is never reached by an honest core
+
+LOCKED = declare("step.locked", "the call trees are locked, nothing is loaded")
+LOADED = declare("step.loaded", "the snapshot is loaded, nothing is decided")
+PLAYED = declare("step.played", "the core has decided, nothing is written")
+WRITTEN = declare("step.written", "everything is written, nothing is committed")
+
+
+def new_id() -> str:
+    return str(uuid7())
+
+
+@dataclass(slots=True, eq=False)
+class Submission:
+    """One stimulus on its way into a transaction."""
+
+    stimulus: Stimulus
+    root: str  # its call tree; of a start the new instance itself
+    actor: str | None = None
+    message: str | None = None  # row of the message that it delivers
+    delivery: tuple[str, str] | None = None  # row of the signal delivery
+    misses: int = 0  # how often its tree was busy
+    outcome: Outcome | None = None
+    done: Callable[[Submission, BaseException | None], None] | None = None
+
+
+@dataclass(slots=True)
+class Played:
+    """What a transaction did, for the time after its commit."""
+
+    played: list[Submission] = field(default_factory=list)
+    busy: list[Submission] = field(default_factory=list)  # another transaction holds their trees
+    broken: list[tuple[Submission, BaseException]] = field(default_factory=list)
+    handed: list[Work] = field(default_factory=list)  # claimed for this worker by the commit itself
+    subscriptions: list[str] = field(default_factory=list)  # new message waits: look for buffered messages
+    messages: list[str] = field(default_factory=list)  # thrown: look for takers
+    signalled: bool = False  # deliveries were written
+    ready: bool = False  # something became claimable, or due
+    mark: LogEntry | None = None  # a row to recognise the commit by
+
+
+class MessagesTakenError(EngineError):
+    """A message of this batch went to somebody else; play again without it."""
+
+    def __init__(self, message_ids: frozenset[str]) -> None:
+        super().__init__()
+        self.message_ids = message_ids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The part of the settings that the token game sees."""
+
+    limits: Limits = field(default_factory=Limits)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    on_failure: OnFailure = "fail"
+    step_events: bool = True
+    handles: Callable[[str], bool] = lambda topic: False
+
+
+Handoff = Callable[[Token, datetime], Token | None]
+"""Asked for each token that becomes Ready: the same token under a lease of this worker, or None."""
+
+
+class Step:
+    def __init__(self, cache: GraphCache, policy: Policy) -> None:
+        self._cache = cache
+        self._policy = policy
+
+    def play(
+        self,
+        tx: Transaction,
+        submissions: Sequence[Submission],
+        result: Played,
+        *,
+        held: frozenset[str] = frozenset(),
+        wait: bool = False,
+        handoff: Handoff | None = None,
+    ) -> None:
+        """Fill `result`. `held`: trees locked by this transaction already; `wait`: wait for the others."""
+        ready = self._take(tx, submissions, held, wait, result)
+        crash_point(LOCKED)
+        if not ready:
+            return
+        game = _Game(tx, Lookup(self._cache), self._policy)
+        game.load(loading.named(s.stimulus for s in ready))
+        game.load_foreseen([s.stimulus for s in ready])
+        crash_point(LOADED)
+        changes = [game.play(group, result) for group in _by_actor(ready)]
+        crash_point(PLAYED)
+        for made in changes:
+            self._write(tx, game, made, result, handoff)
+        _settle_waits(tx, result)
+        crash_point(WRITTEN)
+
+    def _take(
+        self,
+        tx: Transaction,
+        submissions: Sequence[Submission],
+        held: frozenset[str],
+        wait: bool,
+        result: Played,
+    ) -> list[Submission]:
+        new = {s.root for s in submissions if isinstance(s.stimulus, Started)}
+        wanted = {s.root for s in submissions} - new - held
+        taken = (trees.take_roots(tx, wanted, wait=wait) if wanted else frozenset()) | held | new
+        actors: dict[str, str | None] = {}
+        ready = []
+        for submission in submissions:
+            same_actor = actors.setdefault(submission.root, submission.actor) == submission.actor
+            if submission.root in taken and same_actor:
+                ready.append(submission)
+            elif submission.root in taken or wait is False:
+                result.busy.append(submission)
+            else:  # waited for and not there: the tree does not exist
+                submission.outcome = Stale("there is no such instance")
+                result.played.append(submission)
+        return ready
+
+    def _write(
+        self, tx: Transaction, game: _Game, made: Changes, result: Played, handoff: Handoff | None
+    ) -> None:
+        if handoff is not None:
+            result.handed += game.hand_off(made, handoff)
+        writing.apply(tx, made)
+        result.subscriptions += [
+            s.id for s in made.subscriptions.inserted if s.kind is SubscriptionKind.MESSAGE
+        ]
+        result.messages += [m.id for m in made.messages]
+        result.signalled = result.signalled or bool(made.signals)
+        result.mark = result.mark or (made.log[0] if made.log else None)
+        result.ready = (
+            result.ready
+            or bool(made.timers.inserted)
+            or any(t.state is TokenState.READY for t in (*made.tokens.inserted, *made.tokens.updated))
+        )
+
+
+def _by_actor(submissions: Iterable[Submission]) -> list[list[Submission]]:
+    """Each call tree has one actor per transaction, so the groups never share a tree."""
+    groups: dict[str | None, list[Submission]] = {}
+    for submission in submissions:
+        groups.setdefault(submission.actor, []).append(submission)
+    return list(groups.values())
+
+
+class _Game:
+    """The core, asked again and again until it has seen all it needs."""
+
+    def __init__(self, tx: Transaction, lookup: Lookup, policy: Policy) -> None:
+        self._tx = tx
+        self._lookup = lookup
+        self._policy = policy
+        self._snapshot = Snapshot()
+        self._unreadable: dict[str, str] = {}
+
+    def load(self, needs: Needs) -> None:
+        self._lookup.load(self._tx, needs)
+        self._snapshot, unreadable = trees.load_snapshot(self._tx, needs, self._snapshot)
+        self._unreadable |= unreadable
+        self._lookup.load_graphs(self._tx, {i.definition_id for i in self._snapshot.instances.values()})
+
+    def load_foreseen(self, stimuli: list[Stimulus]) -> None:
+        foreseen = loading.foreseen(self._lookup, self._snapshot, stimuli)
+        if foreseen:
+            self.load(foreseen)
+
+    def play(self, group: list[Submission], result: Played) -> Changes:
+        group = self._readable(group, result)
+        context = self._context(group[0].actor if group else None)
+        for _ in range(ROUNDS):
+            try:
+                made = advance(self._lookup, self._snapshot, [s.stimulus for s in group], context)
+            except AdvanceError as error:
+                group = _without(group, group[error.index].root, error, result)
+                continue
+            if isinstance(made, Changes):
+                for submission, outcome in zip(group, made.outcomes, strict=True):
+                    submission.outcome = outcome
+                result.played += group
+                return made
+            self.load(made)
+        raise EngineError(f"the token game was not satisfied after {ROUNDS} rounds of loading")
+
+    def _readable(self, group: list[Submission], result: Played) -> list[Submission]:
+        for root, reason in self._unreadable.items():
+            if any(s.root == root for s in group):
+                group = _without(
+                    group, root, EngineError(f"the rows of {root} cannot be read: {reason}"), result
+                )
+        return group
+
+    def _context(self, actor: str | None) -> Context:
+        policy = self._policy
+        return Context(
+            now=self._tx.now(),
+            new_id=new_id,
+            random=random.random,
+            actor=actor,
+            limits=policy.limits,
+            retry=policy.retry,
+            on_failure=policy.on_failure,
+            step_events=policy.step_events,
+            handles=policy.handles,
+        )
+
+    def hand_off(self, made: Changes, handoff: Handoff) -> list[Work]:
+        """Write what this worker can do next as claimed already, in the same statement."""
+        scopes = {scope.id: scope for scope in made.scopes.inserted}
+        instances = {i.id: i for i in (*made.instances.inserted, *made.instances.updated)}
+        work = []
+        for tokens in (made.tokens.inserted, made.tokens.updated):
+            for index, token in enumerate(tokens):
+                if token.state is not TokenState.READY or token.held or token.topic is None:
+                    continue
+                claimed = handoff(token, self._tx.now())
+                if claimed is not None:
+                    tokens[index] = claimed
+                    instance = instances.get(token.instance_id) or self._snapshot.instances[token.instance_id]
+                    variables = self._visible(claimed, scopes, made.patches)
+                    work.append(Work(token=claimed, instance=instance, variables=variables))
+        return work
+
+    def _visible(self, token: Token, new: dict[str, Scope], patches: dict[str, Variables]) -> Variables:
+        """What the token sees after this step: the same that a later claim would load."""
+        layers: list[Variables] = [token.local or {}]
+        place: str | None = token.scope_id
+        while place is not None:
+            scope = new.get(place) or self._snapshot.scopes[place]
+            layers += [patches.get(place, {}), scope.variables, scope.loop or {}]
+            place = scope.parent_id
+        visible: Variables = {}
+        for layer in reversed(layers):
+            visible.update(layer)
+        return visible
+
+
+def _without(group: list[Submission], root: str, error: BaseException, result: Played) -> list[Submission]:
+    """Set the submissions of one call tree apart; the rest of the batch goes on."""
+    logger.error("call tree %s is set apart: %s", root, error, exc_info=error)
+    result.broken += [(s, error) for s in group if s.root == root]
+    return [s for s in group if s.root != root]
+
+
+def _settle_waits(tx: Transaction, result: Played) -> None:
+    """Messages and signal deliveries are consumed in the transaction in which they take effect."""
+    taken = {s.message: _receiver(s) for s in result.played if s.message and isinstance(s.outcome, Applied)}
+    if taken:
+        missing = taken.keys() - messages.consume_messages(tx, taken)
+        if missing:
+            raise MessagesTakenError(frozenset(missing))
+    finished = [s.delivery for s in result.played if s.delivery and isinstance(s.outcome, Applied | Stale)]
+    if finished:
+        messages.finish_deliveries(tx, finished, DeliveryStatus.DONE)
+
+
+def _receiver(submission: Submission) -> str:
+    stimulus = submission.stimulus
+    return stimulus.instance_id if isinstance(stimulus, Started) else submission.root

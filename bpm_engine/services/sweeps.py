@@ -1,0 +1,74 @@
+"""Sweeps: timers that are due, leases that ran out. Any number of them may run at once, anywhere.
+
+A sweep finds its candidates with their call trees already locked (SKIP LOCKED: what another sweep holds is
+passed over) and plays them in the same transaction, so a timer is consumed and its token moved together.
+If that transaction fails, the candidates go through the committer's queue, which splits until the bad tree
+stands alone.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from bpm_engine.core.stimuli import LeaseExpired, TimerFired
+from bpm_engine.crash import crash_point, declare
+from bpm_engine.services.committer import Committer
+from bpm_engine.services.step import Submission
+from bpm_engine.store import timers
+from bpm_engine.store.store import Store
+from bpm_engine.store.transaction import Transaction
+
+TIMERS_FOUND = declare("timers.found", "due timers are found and their trees locked")
+LEASES_FOUND = declare("recovery.found", "expired leases are found and their trees locked")
+
+
+class TimerSweep:
+    """Fires what is due by the database's clock, earliest first; never early."""
+
+    def __init__(self, store: Store, committer: Committer, batch: int = 500) -> None:
+        self._store = store
+        self._committer = committer
+        self._batch = batch
+        self._after: timers.Key | None = None  # pages past what cannot be fired now
+
+    def run_once(self) -> int:
+        found = self._committer.sweep(self._find)
+        if found < self._batch:
+            self._after = None
+        return found
+
+    def _find(self, tx: Transaction) -> list[Submission]:
+        due = timers.due_timers(tx, tx.now(), self._batch, self._after)
+        crash_point(TIMERS_FOUND)
+        if due:
+            self._after = (due[-1].due_at, due[-1].id)
+        return [Submission(stimulus=TimerFired(timer_id=t.id), root=t.root_instance_id) for t in due]
+
+    def next_due(self) -> datetime | None:
+        with self._store.reading() as tx:
+            return timers.next_due(tx)
+
+
+class RecoverySweep:
+    """Takes back what workers let go of: R12. At boot and continuously; the same rows, the same resets."""
+
+    def __init__(self, committer: Committer, batch: int = 500) -> None:
+        self._committer = committer
+        self._batch = batch
+        self._after: str | None = None
+
+    def run_once(self) -> int:
+        found = self._committer.sweep(self._find)
+        if found < self._batch:
+            self._after = None
+        return found
+
+    def _find(self, tx: Transaction) -> list[Submission]:
+        expired = timers.expired_leases(tx, tx.now(), self._batch, self._after)
+        crash_point(LEASES_FOUND)
+        if expired:
+            self._after = expired[-1].id
+        return [
+            Submission(stimulus=LeaseExpired(token_id=t.id, version=t.version), root=t.root_instance_id)
+            for t in expired
+        ]
