@@ -96,7 +96,7 @@ def work_completed(marking: Marking, stimulus: WorkCompleted) -> Outcome:
     if isinstance(token, Stale):
         return token
     reset_steps(marking, token.instance_id)
-    marking.attempt(token, Phase.INSIDE, lambda: marking.resume(token, Done(stimulus.variables)))
+    marking.attempt(token, Phase.INSIDE, marking.resume, token, Done(stimulus.variables))
     return APPLIED
 
 
@@ -282,7 +282,7 @@ def _happened(marking: Marking, wait: Timer | Subscription, payload: Variables, 
         write(marking.draft, graph, host.scope_id, None, payload_of(graph, happened))
         scopes.leave_by_boundary(marking, host, node, spec.interrupting)
     else:
-        marking.attempt(host, Phase.INSIDE, lambda: marking.resume(host, happened))
+        marking.attempt(host, Phase.INSIDE, marking.resume, host, happened)
     return APPLIED
 
 
@@ -308,5 +308,5 @@ def task_completed(marking: Marking, stimulus: TaskCompleted) -> Outcome:
         task, status=TaskStatus.COMPLETED, assignee=stimulus.user or task.assignee, version=task.version + 1
     )
     marking.draft.tasks.put(task.id, done)
-    marking.attempt(token, Phase.INSIDE, lambda: marking.resume(token, Done(stimulus.variables)))
+    marking.attempt(token, Phase.INSIDE, marking.resume, token, Done(stimulus.variables))
     return APPLIED

@@ -8,7 +8,7 @@ end the draft becomes a `Changes`. It knows rows, not BPMN.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
@@ -36,8 +36,10 @@ from bpm_engine.core.state import (
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
-Undo = list[tuple[dict[Any, Any], Any, Any]]
+A = TypeVar("A", LogEntry, OutboxEvent, ThrownMessage, ThrownSignal)
+Undo = list[tuple[Any, Any, Any]]  # a dict, a key and what it held; or a list that grew
 NOTHING: Any = object()
+GREW: Any = object()
 
 
 class Table(Generic[K, R]):
@@ -51,7 +53,7 @@ class Table(Generic[K, R]):
     def __init__(self, base: Mapping[K, R], undo: Undo) -> None:
         self.base = base
         self.current: dict[K, R] = {}
-        self._groups: dict[str, dict[Any, dict[K, None]]] = {}
+        self._groups: dict[str, dict[Any, dict[K, None]]] | None = None
         self._undo = undo
 
     def get(self, key: K) -> R | None:
@@ -61,10 +63,13 @@ class Table(Generic[K, R]):
     def put(self, key: K, row: R) -> None:
         self._undo.append((self.current, key, self.current.get(key, NOTHING)))
         self.current[key] = row
-        for column, group in self._groups.items():
-            group.setdefault(getattr(row, column), {})[key] = None
+        if self._groups is not None:
+            for column, group in self._groups.items():
+                group.setdefault(getattr(row, column), {})[key] = None
 
     def where(self, column: str, value: object) -> list[R]:
+        if self._groups is None:
+            self._groups = {}
         group = self._groups.get(column)
         if group is None:
             group = self._groups[column] = self._grouped(column)
@@ -74,9 +79,14 @@ class Table(Generic[K, R]):
         return key not in self.base
 
     def rows(self) -> Rows[R]:
-        inserted = [row for key, row in self.current.items() if key not in self.base]
-        updated = [row for key, row in self.current.items() if key in self.base and row != self.base[key]]
-        return Rows(inserted, updated)
+        found: Rows[R] = Rows()
+        for key, row in self.current.items():
+            before = self.base.get(key)
+            if before is None:
+                found.inserted.append(row)
+            elif row != before:
+                found.updated.append(row)
+        return found
 
     def _grouped(self, column: str) -> dict[Any, dict[K, None]]:
         group: dict[Any, dict[K, None]] = {}
@@ -84,14 +94,6 @@ class Table(Generic[K, R]):
             for key, row in rows.items():
                 group.setdefault(getattr(row, column), {})[key] = None
         return group
-
-
-class Mark(NamedTuple):
-    undo: int
-    log: int
-    outbox: int
-    messages: int
-    signals: int
 
 
 class Draft:
@@ -176,24 +178,30 @@ class Draft:
     def next_seq(self, instance_id: str) -> int:
         last = self.seq.get(instance_id)
         if last is None:
+            self.undo.append((self.seq, instance_id, NOTHING))
             last = self.scope(instance_id).seq
-        self.set_counter(self.seq, instance_id, last + 1)
+        else:
+            self.undo.append((self.seq, instance_id, last))
+        self.seq[instance_id] = last + 1
         return last + 1
 
-    def mark(self) -> Mark:
-        return Mark(len(self.undo), len(self.log), len(self.outbox), len(self.messages), len(self.signals))
+    def append(self, rows: list[A], row: A) -> None:
+        """To the history, the outbox, or what is thrown."""
+        self.undo.append((rows, GREW, None))
+        rows.append(row)
 
-    def rollback(self, mark: Mark) -> None:
-        while len(self.undo) > mark.undo:
-            table, key, before = self.undo.pop()
-            if before is NOTHING:
-                del table[key]
+    def mark(self) -> int:
+        return len(self.undo)
+
+    def rollback(self, mark: int) -> None:
+        while len(self.undo) > mark:
+            place, key, before = self.undo.pop()
+            if key is GREW:
+                place.pop()
+            elif before is NOTHING:
+                del place[key]
             else:
-                table[key] = before
-        del self.log[mark.log :]
-        del self.outbox[mark.outbox :]
-        del self.messages[mark.messages :]
-        del self.signals[mark.signals :]
+                place[key] = before
 
     # ------------------------------------------------------------------ what may be concluded from absence
 
@@ -261,10 +269,9 @@ class Draft:
 
     def changes(self) -> Changes:
         self._fold_counters()
-        inserted, updated = self._scopes()
         return Changes(
             instances=self.instances.rows(),
-            scopes=Rows(inserted, updated),
+            scopes=self._scopes(),
             patches={k: patch for k, patch in self.patches.items() if patch and not self.scopes.is_new(k)},
             tokens=self.tokens.rows(),
             joins=self.joins.rows(),
@@ -294,15 +301,13 @@ class Draft:
                 written = sorted({*scope.written, *patch})
                 self.scopes.current[scope_id] = replace(scope, written=written)
 
-    def _scopes(self) -> tuple[list[Scope], list[Scope]]:
+    def _scopes(self) -> Rows[Scope]:
+        """A new scope is written with its variables; a changed one is patched."""
         rows = self.scopes.rows()
-        inserted = [
-            replace(scope, variables={**scope.variables, **patch})
-            if (patch := self.patches.get(scope.id))
-            else scope
-            for scope in rows.inserted
-        ]
-        return inserted, rows.updated
+        for place, scope in enumerate(rows.inserted):
+            if patch := self.patches.get(scope.id):
+                rows.inserted[place] = replace(scope, variables={**scope.variables, **patch})
+        return rows
 
 
 W = TypeVar("W", Timer, Subscription, HumanTask)
@@ -310,4 +315,6 @@ W = TypeVar("W", Timer, Subscription, HumanTask)
 
 def _without(rows: Rows[W], kept: TimerStatus | SubscriptionStatus | TaskStatus) -> Rows[W]:
     """Waits that were opened and closed within one advance never existed for anybody else."""
-    return Rows([row for row in rows.inserted if row.status == kept], rows.updated)
+    if rows.inserted:
+        rows.inserted = [row for row in rows.inserted if row.status is kept]
+    return rows

@@ -44,7 +44,7 @@ class Journal:
             actor=self._context.actor,
             data=data,
         )
-        self._draft.log.append(entry)
+        self._draft.append(self._draft.log, entry)
         return entry
 
     def log_instance(self, kind: LogKind, instance: Instance, data: Variables | None = None) -> LogEntry:
@@ -58,22 +58,21 @@ class Journal:
             actor=self._context.actor,
             data=data,
         )
-        self._draft.log.append(entry)
+        self._draft.append(self._draft.log, entry)
         return entry
 
     def publish(self, entry: LogEntry, event_type: str, data: Variables) -> None:
-        self._draft.outbox.append(
-            OutboxEvent(
-                id=self._context.new_id(),
-                tenant_id=entry.tenant_id,
-                instance_id=entry.instance_id,
-                root_instance_id=entry.root_instance_id,
-                seq=entry.seq,
-                type=event_type,
-                data=data,
-                at=entry.at,
-            )
+        event = OutboxEvent(
+            id=self._context.new_id(),
+            tenant_id=entry.tenant_id,
+            instance_id=entry.instance_id,
+            root_instance_id=entry.root_instance_id,
+            seq=entry.seq,
+            type=event_type,
+            data=data,
+            at=entry.at,
         )
+        self._draft.append(self._draft.outbox, event)
 
     def activity_completed(self, node: Node, entry: LogEntry) -> None:
         if self._context.step_events:

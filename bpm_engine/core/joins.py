@@ -166,7 +166,7 @@ def _fire_waiting(marking: Marking, scope: Scope, node: Node) -> None:
     join = marking.draft.joins.get((scope.id, node.id))
     assert join is not None
     survivor = _parked_at(marking, join)[-1]
-    marking.attempt(survivor, Phase.INSIDE, lambda: _fire(marking, marking.visit(survivor), join))
+    marking.attempt(survivor, Phase.INSIDE, _fire, marking, marking.visit(survivor), join)
 
 
 # ------------------------------------------------------------------ deadlock

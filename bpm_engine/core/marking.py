@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ParamSpec
 
 from msgspec.structs import replace
 
@@ -76,6 +76,8 @@ from bpm_engine.core.state import (
 from bpm_engine.core.variables import write
 from bpm_engine.core.visit import Visit
 
+P = ParamSpec("P")
+ANSWERS = frozenset({Done, Happened})
 PARKED = frozenset({Waiting.JOIN, Waiting.TURN})
 SYNCHRONISING = frozenset({Kind.INCLUSIVE, Kind.COMPLEX})
 
@@ -164,13 +166,15 @@ class Marking:
     def _take_step(self, step: Step, token_id: str) -> None:
         token = self.draft.token(token_id)
         if token.state not in TERMINAL_TOKENS:
-            self.attempt(token, PHASE_OF[step], lambda: _STEPS[step](self, token))
+            self.attempt(token, PHASE_OF[step], _STEPS[step], self, token)
 
-    def attempt(self, token: Token, phase: Phase, act: Callable[[], None]) -> None:
+    def attempt(
+        self, token: Token, phase: Phase, act: Callable[P, None], *args: P.args, **more: P.kwargs
+    ) -> None:
         """Do it wholly, or not at all and with an incident on the token."""
         mark, queued = self.draft.mark(), len(self.agenda)
         try:
-            act()
+            act(*args, **more)
         except (Fault, ExpressionError) as fault:
             self.draft.rollback(mark)
             while len(self.agenda) > queued:
@@ -180,7 +184,7 @@ class Marking:
     def resume(self, token: Token, trigger: Trigger) -> None:
         """What the token rested for has come."""
         visit = self.visit(token)
-        visit.is_answered = isinstance(trigger, Done | Happened)
+        visit.is_answered = type(trigger) in ANSWERS
         self.perform(visit, RESUME[visit.node.kind](visit, trigger))
 
     def perform(self, visit: Visit, effects: Iterable[Effect]) -> None:
@@ -291,10 +295,10 @@ class Marking:
                 visit.token = self.put(visit.token, local={**(visit.token.local or {}), **result})
             else:
                 self.assign(visit, result)
-        if visit.is_answered:
+        if visit.is_answered and visit.node.outputs:
             self.queue(Step.COMPLETE, visit.token.id)
         else:
-            _complete(self, visit.token)
+            _complete(self, visit)
 
     def take(self, token: Token, flows: tuple[Flow, ...]) -> None:
         if len(flows) == 1:
@@ -387,10 +391,13 @@ def _enter(marking: Marking, token: Token) -> None:
     marking.perform(visit, ENTER[visit.node.kind](visit))
 
 
-def _complete(marking: Marking, token: Token) -> None:
+def _complete_token(marking: Marking, token: Token) -> None:
+    _complete(marking, marking.visit(token))
+
+
+def _complete(marking: Marking, visit: Visit) -> None:
     """Outputs are evaluated inside and written from outside; then the activity can be compensated."""
-    visit = marking.visit(token)
-    node = visit.node
+    node, token = visit.node, visit.token
     data = marking.results.pop(token.id, None)
     if node.outputs:
         data = visit.mapped(node.outputs)
@@ -402,7 +409,9 @@ def _complete(marking: Marking, token: Token) -> None:
     if node.emit is not None:
         throwing.emit(marking, visit, node.emit)
     if node.async_after or marking.is_halted(token.instance_id):
-        _rest_leaving(marking, visit.token)
+        _rest_leaving(marking, token)
+    elif len(node.outgoing) == 1 and node.outgoing[0].condition is None:
+        marking.take(token, node.outgoing)
     else:
         marking.queue(Step.LEAVE, token.id)
 
@@ -444,7 +453,7 @@ def _end_path(marking: Marking, visit: Visit) -> None:
 
 _STEPS: dict[Step, Callable[[Marking, Token], None]] = {
     Step.ENTER: _enter,
-    Step.COMPLETE: _complete,
+    Step.COMPLETE: _complete_token,
     Step.LEAVE: _leave,
 }
 

@@ -45,8 +45,11 @@ NAMES = tuple(each.name for each in fields(Needs))
 
 
 def union(parts: Iterable[Needs]) -> Needs:
+    wanted = tuple(parts)
+    if len(wanted) == 1:
+        return wanted[0]
     merged: dict[str, frozenset[object]] = {}
-    for part in parts:
+    for part in wanted:
         for name in NAMES:
             if value := getattr(part, name):
                 merged[name] = merged.get(name, frozenset()) | value

@@ -259,7 +259,7 @@ def skip(marking: Marking, stimulus: SkipRequested) -> Outcome:
     scopes.cancel_content(marking, token)
     if token.compensates is not None:
         marking.draft.require_records(token.instance_id)
-    marking.attempt(token, Phase.LEAVE, lambda: _finish(marking, token.id, stimulus.variables))
+    marking.attempt(token, Phase.LEAVE, _finish, marking, token.id, stimulus.variables)
     return APPLIED
 
 

@@ -84,9 +84,9 @@ def close_if_empty(marking: Marking, scope_id: str) -> None:
     if owner is None:
         calls.end_instance(marking, scope)
     elif scope.parent_id is None:
-        marking.attempt(owner, Phase.INSIDE, lambda: calls.end_instance(marking, scope))
+        marking.attempt(owner, Phase.INSIDE, calls.end_instance, marking, scope)
     else:
-        marking.attempt(owner, Phase.INSIDE, lambda: _close(marking, scope, owner))
+        marking.attempt(owner, Phase.INSIDE, _close, marking, scope, owner)
 
 
 def _close(marking: Marking, scope: Scope, owner: Token) -> None:

@@ -24,7 +24,7 @@ def send_message(marking: Marking, visit: Visit, effect: SendMessage) -> None:
         correlation_key=effect.correlation_key,
         payload=effect.payload,
     )
-    marking.draft.messages.append(thrown)
+    marking.draft.append(marking.draft.messages, thrown)
     data = {"message": thrown.name, "correlation_key": thrown.correlation_key, "payload": thrown.payload}
     entry = marking.journal.log(LogKind.THROWN, token, data)
     marking.journal.publish(entry, "message.thrown", data)
@@ -40,7 +40,7 @@ def send_signal(marking: Marking, visit: Visit, effect: SendSignal) -> None:
         name=effect.name,
         payload=effect.payload,
     )
-    marking.draft.signals.append(thrown)
+    marking.draft.append(marking.draft.signals, thrown)
     data = {"signal": thrown.name, "payload": thrown.payload}
     entry = marking.journal.log(LogKind.THROWN, token, data)
     marking.journal.publish(entry, "signal.thrown", data)
