@@ -31,6 +31,12 @@ def test_an_association_drawn_backwards_is_understood() -> None:
     assert graph.nodes["a"].undo == "undo"
 
 
+def test_a_handler_that_is_not_marked_is_still_run_by_compensation_only() -> None:
+    graph = compiled(bpmn('<task id="a"/>' + DRAWN.replace('isForCompensation="true"', "")))
+    assert graph.nodes["undo"].is_undo
+    assert [f.target for f in graph.nodes["p#start"].outgoing] == ["a"]
+
+
 def test_the_short_form_makes_a_handler() -> None:
     graph = compiled(bpmn('<serviceTask id="a" bpm:topic="a" bpm:compensate="undo.a"/>'))
     handler = graph.nodes["a#undo"]

@@ -125,6 +125,18 @@ def test_every_code_is_a_declared_rule() -> None:
 
 # ------------------------------------------------------------------ never another exception
 
+
+def test_tokens_are_not_played_on_a_file_that_is_no_valid_bpmn() -> None:
+    timer = "<timerEventDefinition><timeDuration>PT1S</timeDuration></timerEventDefinition>"
+    found = load(
+        bpmn(
+            f'<startEvent id="s"/><userTask id="a"/><boundaryEvent id="b" attachedToRef="a">{timer}</boundaryEvent>'
+            '<endEvent id="e"/>' + path("s", "a", "b", "e")
+        )
+    )
+    assert "BOUNDARY_EVENT_HAS_INCOMING" in {problem.code for problem in found.errors}
+
+
 MARKER = '<multiInstanceLoopCharacteristics bpm:collection="items"/>'
 SEEDS = [
     GOOD,
