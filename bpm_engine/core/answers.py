@@ -105,8 +105,8 @@ def work_failed(marking: Marking, stimulus: WorkFailed) -> Outcome:
     if isinstance(token, Stale):
         return token
     reset_steps(marking, token.instance_id)
-    if stimulus.retry_at is not None:
-        _back_off(marking, token, stimulus.retry_at)
+    if stimulus.retry_after is not None:
+        _back_off(marking, token, marking.context.now + stimulus.retry_after)
         return APPLIED
     failure = stimulus.failure
     token = marking.put(token, attempt=token.attempt + 1)

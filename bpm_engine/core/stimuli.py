@@ -8,7 +8,7 @@ late answer from a good one.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bpm_engine.core.retry import RetryPolicy
 from bpm_engine.core.state import Variables
@@ -58,11 +58,11 @@ class WorkCompleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkFailed:
-    """`retry_at` None: the policy decides; `final`: no retry whatever the policy says."""
+    """`retry_after` None: the policy decides; `final`: no retry whatever the policy says."""
 
     claim: Claim
     failure: Failure
-    retry_at: datetime | None = None  # RetryLater: postponed, not counted as a failed attempt
+    retry_after: timedelta | None = None  # RetryLater: postponed, not counted as a failed attempt
     final: bool = False
     policy: RetryPolicy | None = None  # the handler's own; the node's settings go before it
 
