@@ -32,6 +32,7 @@ from bpm_engine.core.stimuli import (
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import EngineError, UnavailableError
 from bpm_engine.services.step import Handoff, MessagesTakenError, Played, Step, Submission
+from bpm_engine.services.transactional import GuardedConnection, run_in_transaction
 from bpm_engine.store import log
 from bpm_engine.store.failures import CommitUnknownError, TransactionRetryError
 from bpm_engine.store.store import Store
@@ -88,14 +89,14 @@ class Committer:
         futures = [_promise(submission) for submission in submissions]
         self.submit(submissions)
         if not self._threads:
-            self._commit_here(futures)
+            self._commit_here()
         return [future.result() for future in futures]
 
-    def _commit_here(self, futures: list[Future[Outcome]]) -> None:
-        while not all(future.done() for future in futures):
-            with self._turn:
-                if not all(future.done() for future in futures):
-                    self.run_once()
+    def _commit_here(self) -> None:
+        """One asking thread commits what all have queued; the others find theirs done at their turn."""
+        with self._turn:
+            while self.run_once():
+                pass
 
     # -------------------------------------------------------------- committing
 
@@ -195,6 +196,15 @@ class Committer:
             self._set_apart(submission, error)
         for submission in played.played:
             _tell(submission, None)
+
+    def run_alone(self, call: Callable[[GuardedConnection], Stimulus], root: str, played: Played) -> None:
+        """The step of a transactional handler: never in a batch, in the transaction it wrote in."""
+        try:
+            run_in_transaction(self._store, self._step, call, root, played, self.handoff)
+        except BaseException:
+            self._drop(played)
+            raise
+        self._finish(played)
 
     # -------------------------------------------------------------- failures
 

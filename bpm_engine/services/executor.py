@@ -40,7 +40,8 @@ from bpm_engine.errors import InvalidInputError, UnavailableError
 from bpm_engine.handlers import BpmnError, Handler, Handlers, RetryLater, Work
 from bpm_engine.services.committer import Committer
 from bpm_engine.services.definitions import GraphCache
-from bpm_engine.services.step import Submission
+from bpm_engine.services.step import Played, Submission
+from bpm_engine.services.transactional import BadResultError, GuardedConnection, StaleClaimError
 from bpm_engine.store import work as claims
 from bpm_engine.store.config import Limits
 from bpm_engine.store.store import Store
@@ -62,6 +63,7 @@ class ExecutorConfig:
     worker: str
     threads: int = 16
     tasks: int = 500
+    transactions: int = 3  # transactional handlers at the same time: each holds a connection
     lease: timedelta = timedelta(seconds=30)
     extension: timedelta = timedelta(seconds=10)
     prefixes: tuple[str, ...] = ()
@@ -103,6 +105,7 @@ class Executor:
         self._topics: Counter[str] = Counter()
         self._chains: dict[str, int] = {}  # token -> hand-offs so far, between hand-off and start
         self._draining = False
+        self._transactions = threading.BoundedSemaphore(config.transactions)
         self._threads = _Threads(config.threads)
         self._loop = _EventLoop()
         self.ended = threading.Condition(self._lock)  # notified whenever a handler has ended
@@ -132,18 +135,16 @@ class Executor:
             )
             work = claims.load_work(tx, tokens)
         crash_point(CLAIMED)
-        self._committer.perform([self._submission(each, self._run_here(each)) for each in work])
+        answers = [(each, self._run_here(each)) for each in work]
+        self._committer.perform([self._submission(each, answer) for each, answer in answers if answer])
         return len(tokens)
 
-    def _run_here(self, claimed: claims.Work) -> Stimulus:
+    def _run_here(self, claimed: claims.Work) -> Stimulus | None:
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
             return self._without_handler(claimed)
-        running = Running(claimed, handler, self._work(claimed))
         crash_point(BEFORE)
-        if handler.is_async:
-            return self._answer(running, lambda: asyncio.run(handler.function(running.work)))
-        return self._answer(running, lambda: handler.function(running.work))
+        return self._run(Running(claimed, handler, self._work(claimed)))
 
     def _free(self) -> int:
         with self._lock:
@@ -275,11 +276,34 @@ class Executor:
 
     def _run_sync(self, running: Running) -> None:
         crash_point(BEFORE)
-        if running.handler.transactional:
-            stimulus = run_transactional(running.handler, running.work, running.claim)
-        else:
-            stimulus = self._answer(running, lambda: running.handler.function(running.work))
-        self._end(running, stimulus)
+        self._end(running, self._run(running))
+
+    def _run(self, running: Running) -> Stimulus | None:
+        """What to hand in; None: a transactional handler has committed its own step."""
+        handler = running.handler
+        if handler.transactional:
+            return self._run_transactional(running)
+        if handler.is_async:
+            return self._answer(running, lambda: asyncio.run(handler.function(running.work)))
+        return self._answer(running, lambda: handler.function(running.work))
+
+    def _run_transactional(self, running: Running) -> Stimulus | None:
+        played = Played()
+
+        def call(connection: GuardedConnection) -> Stimulus:
+            return self._completed(running, running.handler.function(running.work, connection))
+
+        try:
+            with self._transactions:
+                self._committer.run_alone(call, running.claimed.token.root_instance_id, played)
+        except StaleClaimError:
+            logger.warning("the lease of %s was lost; its transaction is rolled back", running.claim.token_id)
+            return None
+        except BadResultError as refused:
+            return refused.stimulus
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its answer
+            return _failed(running, error)
+        return None
 
     async def _run_async(self, running: Running) -> None:
         crash_point(BEFORE)
@@ -309,9 +333,9 @@ class Executor:
             return WorkFailed(claim=running.claim, failure=failure, final=True)
         return WorkCompleted(claim=running.claim, variables=variables)
 
-    def _end(self, running: Running, stimulus: Stimulus) -> None:
+    def _end(self, running: Running, stimulus: Stimulus | None) -> None:
         self._leave(running.handler, running.claimed.token.id)
-        if not running.given_up:
+        if stimulus is not None and not running.given_up:
             self._hand_in(running.claimed, stimulus)
 
     def _hand_in(self, claimed: claims.Work, stimulus: Stimulus) -> None:

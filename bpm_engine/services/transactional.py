@@ -13,9 +13,8 @@ from typing import Any, NoReturn
 import sqlalchemy as sa
 
 from bpm_engine.core.changes import Stale
-from bpm_engine.core.stimuli import Claim, Stimulus, WorkCompleted
+from bpm_engine.core.stimuli import Stimulus, WorkCompleted
 from bpm_engine.errors import InvalidInputError
-from bpm_engine.handlers import Handler, Work
 from bpm_engine.services.step import Handoff, Played, Step, Submission
 from bpm_engine.store.store import Store
 
@@ -41,21 +40,25 @@ class GuardedConnection:
         )
 
 
+class BadResultError(Exception):
+    """What the handler returned cannot be stored; `stimulus` says so to the token game."""
+
+    def __init__(self, stimulus: Stimulus) -> None:
+        super().__init__()
+        self.stimulus = stimulus
+
+
 def run_in_transaction(
     store: Store,
     step: Step,
-    handler: Handler,
-    work: Work,
-    claim: Claim,
+    call: Callable[[GuardedConnection], Stimulus],
     root: str,
-    complete: Callable[[object], Stimulus],
     played: Played,
     handoff: Handoff | None,
 ) -> None:
     """Run the handler and commit its step; raises what the handler raises, with nothing written."""
     with store.transaction() as tx:
-        result = handler.function(work, GuardedConnection(tx.connection))
-        stimulus = complete(result)
+        stimulus = call(GuardedConnection(tx.connection))
         if not isinstance(stimulus, WorkCompleted):
             raise BadResultError(stimulus)
         submission = Submission(stimulus=stimulus, root=root)
@@ -63,11 +66,3 @@ def run_in_transaction(
         if isinstance(submission.outcome, Stale):
             raise StaleClaimError
         tx.wake()
-
-
-class BadResultError(Exception):
-    """What the handler returned cannot be stored; `stimulus` says so to the token game."""
-
-    def __init__(self, stimulus: Stimulus) -> None:
-        super().__init__()
-        self.stimulus = stimulus
