@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from bpm_engine.bpmn import Loaded, load
-from bpm_engine.bpmn.draw import draw_svg, lay_out
+from bpm_engine.bpmn.draw import draw_svg, lay_out, lay_out_each
 from bpm_engine.bpmn.draw.outline import Line, Outline, outline_lines, outlines
 from bpm_engine.bpmn.draw.text import visible
 from bpm_engine.bpmn.model import Definitions
@@ -58,11 +58,9 @@ def show(
     if definitions is None:
         raise DefinitionError(loaded.problems, str(file))
     if svg:
-        drawn = draw_svg(definitions, lay_out(definitions) if layout else None)
-        svg.write_text(drawn, encoding="utf-8")
-        click.echo(f"drawn into {click.format_filename(svg)}", err=True)
+        _draw(definitions, svg, layout)
     if bpmn:
-        bpmn.write_bytes(_with_diagram(data, definitions))
+        bpmn.write_bytes(_with_diagrams(data, definitions))
         click.echo(f"written to {click.format_filename(bpmn)}", err=True)
     if not (svg or bpmn) or as_json:
         _print(ctx, loaded, definitions, as_json)
@@ -73,11 +71,22 @@ def show(
         ctx.exit(REFUSED)
 
 
-def _with_diagram(data: bytes, definitions: Definitions) -> bytes:
-    from bpm_engine.bpmn.document import read_document
-    from bpm_engine.bpmn.draw.interchange import with_diagram
+def _draw(definitions: Definitions, picture: Path, layout: bool) -> None:
+    """The first diagram into the file asked for, each further one beside it."""
+    diagrams = definitions.diagrams
+    if layout or not diagrams:
+        diagrams = (lay_out(definitions),)
+    for number, diagram in enumerate(diagrams, 1):
+        path = picture if number == 1 else picture.with_stem(f"{picture.stem}-{number}")
+        path.write_text(draw_svg(definitions, diagram), encoding="utf-8")
+        click.echo(f"drawn into {click.format_filename(path)}", err=True)
 
-    return with_diagram(read_document(data).root, definitions, lay_out(definitions))
+
+def _with_diagrams(data: bytes, definitions: Definitions) -> bytes:
+    from bpm_engine.bpmn.document import read_document
+    from bpm_engine.bpmn.draw.interchange import with_diagrams
+
+    return with_diagrams(read_document(data).root, definitions, lay_out_each(definitions))
 
 
 def _print(ctx: click.Context, loaded: Loaded, definitions: Definitions, as_json: bool) -> None:

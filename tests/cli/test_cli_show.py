@@ -69,6 +69,16 @@ def test_the_picture_shows_every_node_and_flow(path: Path, layout: bool, tmp_pat
     assert {edge.element for edge in definitions.diagrams[0].edges} <= drawn
 
 
+def test_every_diagram_of_the_file_is_drawn(tmp_path: Path) -> None:
+    two = tmp_path / "two.bpmn"
+    text = ORDER.read_text(encoding="utf-8")
+    diagram = text[text.index("<bpmndi:BPMNDiagram") : text.index("</bpmn:definitions>")]
+    again = diagram.replace(' id="', ' id="second_')
+    two.write_text(text.replace("</bpmn:definitions>", f"{again}</bpmn:definitions>"), encoding="utf-8")
+    assert show(two, "--svg", tmp_path / "out.svg").exit_code == 0
+    assert (tmp_path / "out.svg").read_text() == (tmp_path / "out-2.svg").read_text()
+
+
 def test_a_file_can_be_given_a_diagram(tmp_path: Path) -> None:
     bare = tmp_path / "bare.bpmn"
     text = ORDER.read_text(encoding="utf-8")

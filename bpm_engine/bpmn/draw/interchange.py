@@ -5,7 +5,7 @@ The semantic part of the file keeps its bytes' meaning: only flow references and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lxml import etree
 
@@ -21,13 +21,14 @@ DI = "http://www.omg.org/spec/DD/20100524/DI"
 _LEADING = frozenset({"documentation", "extensionElements", "auditing", "monitoring", "categoryValueRef"})
 
 
-def with_diagram(root: etree._Element, definitions: model.Definitions, diagram: Diagram) -> bytes:
-    """The file with `diagram` as its only diagram. `root` must come from a safely read document."""
+def with_diagrams(root: etree._Element, definitions: model.Definitions, diagrams: Iterable[Diagram]) -> bytes:
+    """The file with these diagrams in place of its own. `root` must come from a safely read document."""
     fresh = _copy_with_namespaces(root)
     _write_references(fresh)
     for old in fresh.findall(f"{{{BPMNDI}}}BPMNDiagram"):
         fresh.remove(old)
-    fresh.append(_diagram(diagram, _expandable(definitions)))
+    expandable = _expandable(definitions)
+    fresh.extend(_diagram(diagram, expandable) for diagram in diagrams)
     etree.indent(fresh, "  ")
     return etree.tostring(fresh, xml_declaration=True, encoding="UTF-8") + b"\n"
 

@@ -6,8 +6,8 @@ from lxml import etree
 
 from bpm_engine.bpmn import load
 from bpm_engine.bpmn.document import read_document
-from bpm_engine.bpmn.draw import lay_out
-from bpm_engine.bpmn.draw.interchange import with_diagram
+from bpm_engine.bpmn.draw import lay_out, lay_out_each
+from bpm_engine.bpmn.draw.interchange import with_diagrams
 
 BPMN = "{http://www.omg.org/spec/BPMN/20100524/MODEL}"
 FILE = b"""<?xml version="1.0" encoding="UTF-8"?>
@@ -27,7 +27,7 @@ FILE = b"""<?xml version="1.0" encoding="UTF-8"?>
 def written() -> bytes:
     definitions = load(FILE).definitions
     assert definitions
-    return with_diagram(read_document(FILE).root, definitions, lay_out(definitions))
+    return with_diagrams(read_document(FILE).root, definitions, lay_out_each(definitions))
 
 
 def test_what_is_written_is_read_again() -> None:
@@ -64,4 +64,14 @@ def test_writing_twice_gives_the_same_file() -> None:
     once = written()
     definitions = load(once).definitions
     assert definitions
-    assert with_diagram(read_document(once).root, definitions, lay_out(definitions)) == once
+    assert with_diagrams(read_document(once).root, definitions, lay_out_each(definitions)) == once
+
+
+def test_processes_outside_of_pools_get_a_diagram_each() -> None:
+    two = FILE.replace(b"</definitions>", b'<process id="q"><task id="only"/></process></definitions>')
+    definitions = load(two).definitions
+    assert definitions
+    again = load(with_diagrams(read_document(two).root, definitions, lay_out_each(definitions))).definitions
+    assert again
+    assert [diagram.plane for diagram in again.diagrams] == ["p", "q"]
+    assert [shape.element for shape in again.diagrams[1].shapes] == ["only"]

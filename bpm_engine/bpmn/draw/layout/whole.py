@@ -6,7 +6,7 @@ Sub-processes are laid out from the inside out, without recursion: nesting is li
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bpm_engine.bpmn import model
 from bpm_engine.bpmn.draw.layout.container import (
@@ -31,6 +31,17 @@ EMPTY_LANE = 20.0
 def lay_out(definitions: model.Definitions) -> Diagram:
     """A diagram of all processes and pools of a file."""
     return _Drawing(definitions).diagram()
+
+
+def lay_out_each(definitions: model.Definitions) -> tuple[Diagram, ...]:
+    """One diagram for the pools and one for each process in none of them: what editors can open."""
+    pooled = {p.process for c in definitions.collaborations for p in c.participants}
+    shared = tuple(process for process in definitions.processes if process.id in pooled)
+    alone = [process for process in definitions.processes if process.id not in pooled]
+    parts = [replace(definitions, processes=(process,), collaborations=()) for process in alone]
+    if definitions.collaborations:
+        parts.insert(0, replace(definitions, processes=shared))
+    return tuple(map(lay_out, parts))
 
 
 @dataclass(slots=True)
