@@ -4,7 +4,8 @@ Read, check against the specification, parse, compile each process and global ta
 Content never raises: `load` answers with problems, and `Loaded.require` raises when they are errors.
 
 How strict. A process with `isExecutable="true"` must run: what cannot run is an error. One that does
-not say so may be a sketch: what keeps it from running is a warning, and its graph is not executable.
+not say so may be a sketch: what keeps it from running is a warning, and its graph is not executable;
+but what is asked to be deployed and uses unsupported elements is refused, unless it says it never runs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from bpm_engine.bpmn.check import check_graph, check_shared_names, check_support
+from bpm_engine.bpmn.check.support import UNSUPPORTED_ELEMENT
 from bpm_engine.bpmn.compile import compile_global_task, compile_process
 from bpm_engine.bpmn.compiling.draft import BROKEN_REFERENCE
 from bpm_engine.bpmn.constraints import check_document
@@ -141,8 +143,13 @@ def _judged(
 ) -> tuple[Graph | None, list[Problem]]:
     if process.executable or not any(problem.severity is Severity.ERROR for problem in problems):
         return compiled, problems
+    kept = (
+        {BROKEN_REFERENCE.code}
+        if process.executable is False
+        else {BROKEN_REFERENCE.code, UNSUPPORTED_ELEMENT.code}
+    )
     softened = [
-        problem if problem.code == BROKEN_REFERENCE.code else replace(problem, severity=Severity.WARNING)
+        problem if problem.code in kept else replace(problem, severity=Severity.WARNING)
         for problem in problems
     ]
     if process.executable is None:

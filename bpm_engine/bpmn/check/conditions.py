@@ -17,6 +17,8 @@ _CHOOSING = (Kind.CHOICE, Kind.INCLUSIVE)
 
 
 def check_conditions(graph: Graph) -> Iterator[Problem]:
+    if not graph.executable:
+        return  # in a drawing, a name on the flow says enough
     for node in graph.nodes.values():
         if node.kind in _CHOOSING and len(node.outgoing) > 1:
             yield from _missing(node)

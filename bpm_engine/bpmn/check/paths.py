@@ -44,7 +44,7 @@ def _unstartable(graph: Graph) -> Iterator[Problem]:
 
 def _is_triggered(graph: Graph, scope: Scope) -> bool:
     if scope.kind != "process":
-        return False
+        return scope.kind == "event"
     return any(begins_instance(graph.nodes[node]) for node in scope.nodes)
 
 

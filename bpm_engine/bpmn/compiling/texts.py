@@ -95,7 +95,7 @@ class Texts:
 
     def __init__(self, findings: Findings, file_language: str = "") -> None:
         self._findings = findings
-        self._file_notation = notation_of(file_language) if file_language else None
+        self._file_language = "" if _XPATH.search(file_language) else file_language
 
     # -------------------------------------------------------------- expressions
 
@@ -212,18 +212,14 @@ class Texts:
         self._findings.add(TIMER_FORMAT.at(message, element_id=element.id, line=text.line or element.line))
 
     def _notation(self, text: Text, element: Element) -> Notation | None:
-        if looks_like_expression(text.source):
+        language = text.language or self._file_language
+        if not language or looks_like_expression(text.source):
             return None
-        if not text.language:
-            return self._file_notation
-        notation = notation_of(text.language)
-        if notation is None and not _XPATH.search(text.language):
+        notation = notation_of(language)
+        if notation is None:
+            message = f"the language {language!r} does not run here; the expression is read as plain"
             self._findings.add(
-                EXPRESSION_LANGUAGE.at(
-                    f"the language {text.language!r} does not run here; the expression is read as plain",
-                    element_id=element.id,
-                    line=text.line or element.line,
-                )
+                EXPRESSION_LANGUAGE.at(message, element_id=element.id, line=text.line or element.line)
             )
         return notation
 

@@ -43,8 +43,16 @@ def test_the_notation_is_found_by_look_then_by_language(data: bytes, notation: N
     assert condition.holds({"x": 2})
 
 
-def test_an_unknown_language_is_a_warning_and_the_expression_is_read_as_plain() -> None:
-    graph, problems = compiled_with_problems(with_condition("x > 1", 'language="groovy"'))
+@pytest.mark.parametrize(
+    "data",
+    [
+        with_condition("x > 1", 'language="groovy"'),
+        with_condition("x > 1", 'language="http://www.w3.org/1999/XPath"'),
+        with_condition("x > 1", "", 'expressionLanguage="http://www.ecma-international.org/ecma-262"'),
+    ],
+)
+def test_an_unknown_language_is_a_warning_and_the_expression_is_read_as_plain(data: bytes) -> None:
+    graph, problems = compiled_with_problems(data)
     assert graph is not None
     assert codes(problems) == ["EXPRESSION_LANGUAGE"]
     condition = graph.flows["f"].condition

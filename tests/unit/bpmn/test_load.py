@@ -113,6 +113,21 @@ def test_a_process_that_can_run_is_executable_unless_it_says_no(process: str) ->
     assert not load(GOOD.replace(b"true", b"false")).graphs[0].executable
 
 
+@pytest.mark.parametrize(
+    ("process", "refused"), [('isExecutable="true"', True), ("", True), ('isExecutable="false"', False)]
+)
+def test_what_is_deployed_and_cannot_run_is_refused_unless_it_says_it_never_runs(
+    process: str, refused: bool
+) -> None:
+    data = GOOD.replace(b'isExecutable="true"', process.encode()).replace(
+        b'<userTask id="a"/>', b'<userTask id="a" completionQuantity="2"/>'
+    )
+    found = load(data, support=True)
+    assert "UNSUPPORTED_ELEMENT" in codes(found)
+    assert bool(found.errors) is refused
+    assert load(data).errors == ()
+
+
 def test_global_tasks_are_graphs_of_their_own() -> None:
     data = GOOD.replace(b'<process id="p"', b'<globalUserTask id="approve"/><process id="p"')
     assert [graph.key for graph in load(data).graphs] == ["p", "approve"]
@@ -130,8 +145,8 @@ def test_tokens_are_not_played_on_a_file_that_is_no_valid_bpmn() -> None:
     timer = "<timerEventDefinition><timeDuration>PT1S</timeDuration></timerEventDefinition>"
     found = load(
         bpmn(
-            f'<startEvent id="s"/><userTask id="a"/><boundaryEvent id="b" attachedToRef="a">{timer}</boundaryEvent>'
-            '<endEvent id="e"/>' + path("s", "a", "b", "e")
+            '<startEvent id="s"/><userTask id="a"/><endEvent id="e"/>'
+            f'<boundaryEvent id="b" attachedToRef="a">{timer}</boundaryEvent>' + path("s", "a", "b", "e")
         )
     )
     assert "BOUNDARY_EVENT_HAS_INCOMING" in {problem.code for problem in found.errors}
