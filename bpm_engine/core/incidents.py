@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from bpm_engine.bpmn.graph import Work
 from bpm_engine.core import compensation, propagation, waits
 from bpm_engine.core.effects import Fault
-from bpm_engine.core.lifecycle import check_instance
+from bpm_engine.core.lifecycle import TERMINAL_TOKENS, check_instance
 from bpm_engine.core.state import (
     CompensationStatus,
     Instance,
@@ -136,9 +136,11 @@ def release(marking: Marking, instance: Instance) -> None:
 def _hold(marking: Marking, instance: Instance, held: bool) -> None:
     draft = marking.draft
     root = draft.scope(instance.id)
-    if draft.population.get(instance.id, root.population) > 1:
+    tokens = draft.tokens.where("instance_id", instance.id)
+    known = sum(token.state not in TERMINAL_TOKENS for token in tokens)
+    if known < draft.population.get(instance.id, root.population):
         draft.require_complete(root)
-    for token in draft.tokens.where("instance_id", instance.id):
+    for token in tokens:
         if token.state is TokenState.READY and token.held is not held:
             marking.put(token, held=held)
         marking.dirty[token.scope_id] = None
