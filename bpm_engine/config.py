@@ -49,6 +49,7 @@ class Config:
 
     # --- the writer
     batch: int = 300  # stimuli in one transaction
+    committers: int = 2  # transactions of this process at the same time: one thinks while the other waits
     poll: float = 1.0  # fallback when no wake-up comes
     wakeups: bool = True
     commit_attempts: int = 5  # after a deadlock, serialisation failure or lost connection

@@ -19,11 +19,13 @@ from bpm_engine.config import Config
 from bpm_engine.core.changes import Applied, Outcome
 from bpm_engine.core.context import Limits
 from bpm_engine.core.retry import RetryPolicy
+from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.handlers import Handlers
 from bpm_engine.services.committer import Committer, CommitterConfig
 from bpm_engine.services.correlation import Correlator
 from bpm_engine.services.definitions import GraphCache
 from bpm_engine.services.executor import Executor, ExecutorConfig
+from bpm_engine.services.loop import Service, Services
 from bpm_engine.services.schedules import ScheduleSweep
 from bpm_engine.services.step import Played, Policy, Step, Submission
 from bpm_engine.services.sweeps import RecoverySweep, TimerSweep
@@ -62,6 +64,7 @@ class Runtime:
         self.timers = TimerSweep(self.store, self.committer, config.timer_batch)
         self.schedules = ScheduleSweep(self.store, self.committer)
         self.recovery = RecoverySweep(self.committer, config.recovery_batch)
+        self._services: Services | None = None
 
     # -------------------------------------------------------------- asking the writer
 
@@ -130,8 +133,53 @@ class Runtime:
             count += taken
         return count
 
+    # -------------------------------------------------------------- running in the background
+
+    def services(self, only: Sequence[str] | None = None) -> list[Service]:
+        """Those that take on work first, so that they stop first."""
+        every = [
+            Service(name="executor", run_once=self.executor.run_once, drain=self.executor.drain),
+            Service(
+                name="leases",
+                run_once=self.executor.extend_leases,
+                poll=self.config.lease_extension,
+                woken=False,
+            ),
+            Service(name="timers", run_once=self._fire, next_due=self.timers.next_due, poll=self.config.poll),
+            Service(name="recovery", run_once=self.recovery.run_once, poll=self.config.poll, woken=False),
+            Service(name="correlation", run_once=self.correlator.run_once, poll=self.config.poll),
+        ]
+        unknown = set(only or ()) - {service.name for service in every}
+        if unknown:
+            raise InvalidInputError(f"there is no service {', '.join(sorted(unknown))}")
+        return [
+            s for s in every if only is None or s.name in only or (s.name == "leases" and "executor" in only)
+        ]
+
+    def _fire(self) -> int:
+        return self.timers.run_once() + self.schedules.run_once()
+
+    def start(self, only: Sequence[str] | None = None) -> None:
+        if self._services is not None:
+            raise ConflictError("the services of this engine are running already")
+        if self.config.direct_handoff and (only is None or "executor" in only):
+            self.committer.handoff = self.executor.handoff
+            self.committer.undo_handoff = self.executor.reject
+        self.committer.start(self.config.committers)
+        self._services = Services(self.services(only), self.store.wakeups if self.config.wakeups else None)
+        self._services.start()
+
+    def stop(self) -> None:
+        """Drain: nothing new is claimed, what runs may finish, its results are committed."""
+        if self._services is None:
+            return
+        self._services.stop(self.config.drain_timeout)
+        self._services = None
+        self.committer.handoff = None
+        self.committer.stop()
+
     def close(self) -> None:
-        self.executor.drain(0)
+        self.stop()
         self.store.close()
 
 
@@ -181,5 +229,6 @@ def _executor_config(config: Config, runtime: Runtime) -> ExecutorConfig:
         extension=timedelta(seconds=config.lease_extension),
         prefixes=config.worker_types,
         missing_handler=config.missing_handler,
+        batch=config.batch,
         limits=runtime.value_limits,
     )

@@ -53,6 +53,9 @@ CHAIN = 20  # direct hand-offs in a row on one place, so that claims, and with t
 
 CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
 HERE = 100  # tokens claimed at once in the foreground
+AHEAD = 0.25  # seconds of work that threads hold beyond what they run
+SHORTEST = 0.0001  # seconds: a handler counts as no shorter
+ROOM = 0.2  # seconds to wait for places before looking around again
 
 BEFORE = declare("handler.before", "the handler is about to run")
 RETURNED = declare("handler.returned", "the handler has returned, nothing is handed in")
@@ -68,6 +71,7 @@ class ExecutorConfig:
     extension: timedelta = timedelta(seconds=10)
     prefixes: tuple[str, ...] = ()
     missing_handler: Literal["fail", "leave"] = "fail"
+    batch: int = 300  # tokens held at most for the threads
     limits: Limits = field(default_factory=Limits)
 
 
@@ -108,13 +112,14 @@ class Executor:
         self._transactions = threading.BoundedSemaphore(config.transactions)
         self._threads = _Threads(config.threads)
         self._loop = _EventLoop()
-        self.ended = threading.Condition(self._lock)  # notified whenever a handler has ended
+        self._duration = AHEAD  # of sync handlers, a moving average in seconds
+        self._ended = threading.Condition(self._lock)  # notified whenever a handler has ended
 
     # -------------------------------------------------------------- claiming
 
     def run_once(self) -> int:
-        """Claim and begin what fits; how many tokens."""
-        free = self._free()
+        """Claim and begin what fits, waiting a moment for room if there is none; how many tokens."""
+        free = self._room()
         if free <= 0 or self._draining:
             return 0
         with self._store.transaction() as tx:
@@ -146,12 +151,23 @@ class Executor:
         crash_point(BEFORE)
         return self._run(Running(claimed, handler, self._work(claimed)))
 
-    def _free(self) -> int:
+    def _room(self) -> int:
+        """Free places, once there are enough of them to be worth a statement."""
         with self._lock:
-            threads = self._config.threads - self._places[False]
-            tasks = self._config.tasks - self._places[True]
+            worthwhile = max(1, self._window() // 4)
+            self._ended.wait_for(lambda: self._draining or self._free() >= worthwhile, ROOM)
+            return self._free()
+
+    def _free(self) -> int:
         has_async = any(handler.is_async for handler in self._handlers)
-        return max(threads, 0) + (max(tasks, 0) if has_async else 0)
+        tasks = max(self._config.tasks - self._places[True], 0) if has_async else 0
+        return max(self._window() - self._places[False], 0) + tasks
+
+    def _window(self) -> int:
+        """How many tokens to hold for the threads: what they do in a quarter of a second, so that quick
+        handlers fill large transactions while slow ones leave the work to other workers."""
+        ahead = self._config.threads * AHEAD / max(self._duration, SHORTEST)
+        return int(min(max(self._config.threads, ahead), self._config.batch))
 
     def _wanted(self) -> claims.Topics | None:
         """None: everything. With missing_handler="leave" or prefixes only what this worker can do."""
@@ -208,7 +224,7 @@ class Executor:
     # -------------------------------------------------------------- places
 
     def _has_place(self, handler: Handler) -> bool:
-        capacity = self._config.tasks if handler.is_async else self._config.threads
+        capacity = self._config.tasks if handler.is_async else self._window()
         below_limit = handler.limit is None or self._topics[handler.topic] < handler.limit
         return self._places[handler.is_async] < capacity and below_limit
 
@@ -221,7 +237,7 @@ class Executor:
             self._places[handler.is_async] -= 1
             self._topics[handler.topic] -= 1
             self._running.pop(token_id, None)
-            self.ended.notify_all()
+            self._ended.notify_all()
 
     # -------------------------------------------------------------- running
 
@@ -276,7 +292,10 @@ class Executor:
 
     def _run_sync(self, running: Running) -> None:
         crash_point(BEFORE)
-        self._end(running, self._run(running))
+        begun = monotonic()
+        answer = self._run(running)
+        self._duration += (monotonic() - begun - self._duration) * 0.1
+        self._end(running, answer)
 
     def _run(self, running: Running) -> Stimulus | None:
         """What to hand in; None: a transactional handler has committed its own step."""
@@ -346,23 +365,24 @@ class Executor:
 
     # -------------------------------------------------------------- leases
 
-    def extend_leases(self) -> None:
+    def extend_leases(self) -> int:
         """One statement for everything that runs; who lost its lease or was cancelled learns it here."""
         self._give_up_overdue()
         with self._lock:
             running = list(self._running.values())
         if not running:
-            return
+            return 0
         try:
             with self._store.transaction() as tx:
                 until = tx.now() + self._config.lease
                 extension = claims.extend_leases(tx, [r.claim for r in running], until)
         except UnavailableError as error:
             logger.warning("leases could not be extended: %s", error)
-            return
+            return 0
         for each in running:
             if each.claimed.token.id in extension.lost:
                 each.work.cancelled = True
+        return 0
 
     def _extend_one(self, token_id: str) -> bool:
         with self._lock:
@@ -397,7 +417,7 @@ class Executor:
         """Take nothing new; wait for what runs, then give back what has not begun."""
         self._draining = True
         with self._lock:
-            self.ended.wait_for(lambda: not self._running, timeout)
+            self._ended.wait_for(lambda: not self._running, timeout)
             left = list(self._running.values())
         for running in left:
             running.work.cancelled = True
