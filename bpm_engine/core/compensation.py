@@ -82,8 +82,7 @@ def mark(
     marking: Marking, record_id: str, status: CompensationStatus, requested_by: str | None = None
 ) -> None:
     row = marking.draft.compensations.get(record_id)
-    if row is None:
-        return
+    assert row is not None
     changed = replace(row, status=status, requested_by=requested_by or row.requested_by)
     marking.draft.compensations.put(record_id, changed)
 

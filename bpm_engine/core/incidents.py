@@ -88,6 +88,7 @@ def raise_incident(marking: Marking, token: Token, phase: Phase, error: Variable
         lease_until=None,
     )
     if token.compensates is not None:
+        marking.draft.require_records(token.instance_id)
         compensation.mark(marking, token.compensates, CompensationStatus.FAILED)
     entry = marking.journal.log(LogKind.INCIDENT, token, {k: error[k] for k in ("code", "message")})
     told = {"node_id": token.node_id, "token_id": token.id, **{k: error[k] for k in ("code", "message")}}

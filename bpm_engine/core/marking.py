@@ -401,9 +401,11 @@ def _complete(marking: Marking, visit: Visit) -> None:
     data = marking.results.pop(token.id, None)
     if node.outputs:
         data = visit.mapped(node.outputs)
-        write(marking.draft, visit.graph, token.scope_id, None, data)
+        kept = write(marking.draft, visit.graph, token.scope_id, None, data)
+        token = marking.put(token, local={**(token.local or {}), **kept}) if kept else token
     entry = marking.journal.log(LogKind.COMPLETED, token, data={"output": data} if data else None)
     if node.is_activity:
+        visit.token = token
         compensation.record(marking, visit, entry.seq)
         marking.journal.activity_completed(node, entry)
     if node.emit is not None:

@@ -122,9 +122,17 @@ def enter_scope(visit: Visit) -> tuple[Effect, ...]:
 
 
 def scope_ended(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
-    """With output mappings, these see the variables of the scope; else its writes went outwards already."""
+    """Its writes went outwards already, unless it keeps them: then output mappings, or the output element
+    of the repetition it is an item of, are to see them."""
     assert isinstance(trigger, Ended)
-    return (Finish(trigger.result if visit.node.outputs else None),)
+    return (Finish(trigger.result if visit.node.outputs or _is_collected(visit) else None),)
+
+
+def _is_collected(visit: Visit) -> bool:
+    around = visit.graph.nodes.get(visit.node.scope)
+    return (
+        around is not None and isinstance(around.spec, Repeat) and around.spec.output_collection is not None
+    )
 
 
 def enter_repeat(visit: Visit) -> tuple[Effect, ...]:
