@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from bpm_engine.core.context import Limits
 from support.definitions import bpmn, path
+
+from bpm_engine.core.context import Limits
 
 ENDS = '<startEvent id="s"/><endEvent id="e"/>'
 
@@ -217,7 +218,8 @@ def test_a_process_that_calls_itself_stops_at_the_depth_limit(play):
 
 def test_a_deadlock_in_a_called_process_is_found(play):
     child = bpmn(
-        '<startEvent id="cs"/><endEvent id="ce"/><exclusiveGateway id="x" default="xj"/><parallelGateway id="j"/>'
+        '<startEvent id="cs"/><endEvent id="ce"/><exclusiveGateway id="x" default="xj"/>'
+        '<parallelGateway id="j"/>'
         '<serviceTask id="a"/><sequenceFlow id="xa" sourceRef="x" targetRef="a"><conditionExpression>false'
         '</conditionExpression></sequenceFlow><sequenceFlow id="xj" sourceRef="x" targetRef="j"/>'
         + path("cs", "x")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bpm_engine.core.retry import RetryPolicy
 from support.definitions import bpmn, flow, path
+
+from bpm_engine.core.retry import RetryPolicy
 
 ENDS = '<startEvent id="s"/><endEvent id="e"/>'
 ONCE = RetryPolicy(attempts=1, jitter=0)
@@ -130,7 +131,7 @@ def test_an_activity_in_a_loop_is_compensated_once_per_completion(play):
 
 
 def test_an_activity_reference_limits_what_is_compensated(play):
-    throw = '<intermediateThrowEvent id="undo"><compensateEventDefinition activityRef="a"/></intermediateThrowEvent>'
+    throw = THROW.replace("<compensateEventDefinition/>", '<compensateEventDefinition activityRef="a"/>')
     player = play(bpmn(ENDS + undoable("a", "b") + throw + path("s", "a", "b", "undo", "e")))
     player.start()
     player.complete("a")
@@ -169,7 +170,8 @@ def test_a_sub_process_that_was_interrupted_is_not_descended_into(play):
 
 def test_a_compensation_event_sub_process_replaces_the_default_of_its_scope(play):
     handler = (
-        '<subProcess id="h" triggeredByEvent="true"><startEvent id="hs"><compensateEventDefinition/></startEvent>'
+        '<subProcess id="h" triggeredByEvent="true">'
+        '<startEvent id="hs"><compensateEventDefinition/></startEvent>'
         f'<serviceTask id="ht"/><endEvent id="he"/>{path("hs", "ht", "he")}</subProcess>'
     )
     inner = sub(undoable("a") + handler + path("subs", "a", "sube"))
@@ -232,7 +234,8 @@ def test_a_compensation_end_event_compensates_before_it_ends(play):
 
 def test_a_multi_instance_activity_is_compensated_once_per_run_last_first(play):
     task = (
-        '<serviceTask id="a" bpm:compensate="undo.a"><multiInstanceLoopCharacteristics bpm:collection="items" '
+        '<serviceTask id="a" bpm:compensate="undo.a">'
+        '<multiInstanceLoopCharacteristics bpm:collection="items" '
         'bpm:elementVariable="item" isSequential="true"/></serviceTask>'
     )
     player = play(bpmn(ENDS + task + THROW + path("s", "a", "undo", "e")))

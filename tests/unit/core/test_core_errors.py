@@ -24,7 +24,8 @@ def tasks(*names: str) -> str:
 def on_error(host: str, reference: str | None, identifier: str) -> str:
     ref = f' errorRef="{reference}"' if reference else ""
     return (
-        f'<boundaryEvent id="{identifier}" attachedToRef="{host}"><errorEventDefinition{ref}/></boundaryEvent>'
+        f'<boundaryEvent id="{identifier}" attachedToRef="{host}">'
+        f"<errorEventDefinition{ref}/></boundaryEvent>"
         f'<serviceTask id="{identifier}t"/><endEvent id="{identifier}e"/>'
         + path(identifier, f"{identifier}t", f"{identifier}e")
     )
@@ -36,7 +37,8 @@ def error_handler(reference: str, identifier: str = "h", body: str | None = None
     )
     return (
         f'<subProcess id="{identifier}" triggeredByEvent="true"><startEvent id="{identifier}s">'
-        f'<errorEventDefinition errorRef="{reference}"/></startEvent><endEvent id="{identifier}e"/>{inside}</subProcess>'
+        f'<errorEventDefinition errorRef="{reference}"/></startEvent><endEvent id="{identifier}e"/>'
+        f"{inside}</subProcess>"
     )
 
 

@@ -218,7 +218,8 @@ def test_an_event_gateway_has_exactly_one_winner(play, happen, end):
 
 def test_an_interrupting_message_boundary_on_a_sub_process_takes_the_whole_subtree(play):
     host = (
-        '<subProcess id="a"><startEvent id="is"/><parallelGateway id="f"/><userTask id="u"/><endEvent id="ie"/>'
+        '<subProcess id="a"><startEvent id="is"/><parallelGateway id="f"/>'
+        '<userTask id="u"/><endEvent id="ie"/>'
         + catch(timer("duration", "PT5M"))
         + '<callActivity id="call" calledElement="child"/>'
         + path("is", "f", "u", "ie")
