@@ -8,7 +8,7 @@ Short chains are placed before long ones, so that nested branches lie inside eac
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -31,7 +31,7 @@ class Segment:
 
 # What decides which rows are free for a chain. Rows only ever fill up, so that a search for the same
 # place may begin where the last one found something.
-_Place = tuple[Row, int, tuple[int, int], tuple[int, ...], bool]
+_Place = tuple[Row, int, tuple[int, int], bool]
 
 BLOCKED_PASSAGE = 2.5  # rows further away that a straight way down is worth
 UPWARD = 0.4  # branches go down rather than up
@@ -49,7 +49,6 @@ class Grid:
     segment_of: dict[str, Segment] = field(default_factory=dict)  # of nodes
     _rows_in: dict[int, list[Row]] = field(default_factory=dict)  # column -> rows with a node, sorted
     _taken: dict[Row, list[tuple[int, int]]] = field(default_factory=dict)
-    _upright: dict[int, list[tuple[Row, Row]]] = field(default_factory=dict)  # column -> lines up or down
     _nearest_free: dict[_Place, int] = field(default_factory=dict)
 
     def place(self, roots: list[Chain]) -> None:
@@ -127,14 +126,13 @@ class Grid:
     def _nearest(self, chain: Chain, lane: int, home: Row) -> Row:
         origin = home[1] if home[0] == lane else 0
         interval = self._interval(chain)
-        columns = () if chain.satellite else tuple(self.network.columns[node] for node in chain.nodes)
-        place: _Place = home, lane, interval, columns, bool(chain.entry and chain.entry.boundary)
+        place: _Place = home, lane, interval, bool(chain.entry and chain.entry.boundary)
         best: tuple[float, Row] | None = None
         first = self._nearest_free.get(place, 0)
         for distance, row in _outwards(lane, origin, first):
             if best and distance >= best[0]:
                 break
-            if not self._allowed(chain, row, home) or not self._free(row, interval, columns):
+            if not self._allowed(chain, row, home) or not self._free(row, interval):
                 continue
             if best is None:
                 self._nearest_free[place] = distance
@@ -153,21 +151,13 @@ class Grid:
             return row not in (home, self.row_of.get(chain.entry.target))
         return True
 
-    def _free(self, row: Row, interval: tuple[int, int], columns: Iterable[int] = ()) -> bool:
+    def _free(self, row: Row, interval: tuple[int, int]) -> bool:
         start, end = interval
         taken = self._taken.get(row, [])
         position = bisect_left(taken, (start, start))
         if position < len(taken) and taken[position][0] <= end:
             return False
-        if position > 0 and taken[position - 1][1] >= start:
-            return False
-        return not any(self._is_crossed(row, column) for column in columns)
-
-    def _is_crossed(self, row: Row, column: int) -> bool:
-        """Does a line on its way up or down pass this cell?"""
-        lines = self._upright.get(column, [])
-        position = bisect_right(lines, row, key=lambda line: line[0])
-        return position > 0 and row <= lines[position - 1][1]
+        return position == 0 or taken[position - 1][1] < start
 
     def _penalty(self, chain: Chain, row: Row, home: Row) -> float:
         upward = row < home
@@ -227,41 +217,10 @@ class Grid:
                 if link.target == following and not link.boundary and link.id not in self.via
             )
             self._run_along(inner, segment)
-        for link, node in self._ends(chain):
-            if link and node in self.row_of:
-                self._keep_upright(self.network.columns[node], self.row_of[node], segment.row)
 
     def _run_along(self, link: Link, segment: Segment) -> None:
         self.via[link.id] = segment.row
         segment.links.append(link.id)
-
-    @staticmethod
-    def _ends(chain: Chain) -> Iterator[tuple[Link | None, str]]:
-        if chain.entry:
-            yield chain.entry, chain.entry.source
-        closing = chain.closing if chain.nodes else chain.entry
-        if closing:
-            yield closing, closing.target
-
-    def _keep_upright(self, column: int, start: Row, end: Row) -> None:
-        """Later nodes stay out of the way of the line between two rows of a lane."""
-        if start[0] != end[0] or not self.passage(column, start, end):
-            return
-        low, high = min(start, end), max(start, end)
-        if high[1] - low[1] > 1:
-            line = (low[0], low[1] + 1), (high[0], high[1] - 1)
-            self._upright[column] = _joined([*self._upright.get(column, []), line])
-
-
-def _joined(lines: list[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
-    """Sorted, lines that overlap made one."""
-    joined: list[tuple[Row, Row]] = []
-    for low, high in sorted(lines):
-        if joined and low <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(high, joined[-1][1])
-        else:
-            joined.append((low, high))
-    return joined
 
 
 def _outwards(lane: int, origin: int, first: int) -> Iterator[tuple[int, Row]]:
