@@ -1,0 +1,203 @@
+"""The blocks of which generated processes are built: a tree that says the whole story of a run.
+
+Every choice is settled in the tree: which branch is taken, which event comes, how often a loop turns, what a
+handler throws. So the tree is at once the model (see `xml`), the script of what happens outside (see
+`support.playing`) and the input of the oracle (see `support.oracle`).
+
+Blocks nest properly. What happens "from outside" happens at a task that rests, so that a driver which always
+answers the first resting thing of the tree plays the tree from left to right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class TaskKind(StrEnum):
+    SERVICE = "serviceTask"
+    RULE = "businessRuleTask"
+    USER = "userTask"
+    RECEIVE = "receiveTask"
+    SCRIPT = "scriptTask"
+    MANUAL = "manualTask"
+    NONE = "task"
+
+    @property
+    def rests(self) -> bool:
+        return self not in (TaskKind.SCRIPT, TaskKind.MANUAL, TaskKind.NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Writes `v_<id>`: how often it was answered (a script: 1). `undo`: has a compensation handler `<id>_undo`."""
+
+    id: str
+    kind: TaskKind = TaskKind.SERVICE
+    undo: bool = False
+    failures: int = 0  # technical failures before each answer; a handler is tried again
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusive:
+    id: str
+    branches: tuple[Block, ...]
+    taken: int
+    default: bool = False  # the last branch is the default flow
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    id: str
+    branches: tuple[Block, ...]
+    implicit: bool = False  # split by a task with several outgoing flows instead of a gateway
+
+
+@dataclass(frozen=True, slots=True)
+class Inclusive:
+    id: str
+    branches: tuple[Block, ...]
+    taken: frozenset[int]  # empty: the last branch, by default
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Do, then ask: the body runs `times` times. `local`: the counter lives in a sub-process of its own."""
+
+    id: str
+    body: Block
+    times: int
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SubProcess:
+    """`isolated`: input `i_<id>` = 7 and output `o_<id>` = i + 1, so that nothing else written inside gets out."""
+
+    id: str
+    body: Block
+    isolated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    id: str
+    body: Block
+
+
+class Trigger(StrEnum):
+    TIMER = "timer"
+    MESSAGE = "message"
+    SIGNAL = "signal"
+    ERROR = "error"
+
+
+class Position(StrEnum):
+    BOUNDARY = "boundary"
+    EVENT_SUB_PROCESS = "event sub-process"
+
+
+class Thrower(StrEnum):
+    HANDLER = "handler"
+    END_EVENT = "end event"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A sub-process `<id>` of the body and a last task `<id>_stop`, watched by an event.
+
+    At the stop the event comes `count` times; 0: it does not come. An interrupting event (count at most 1)
+    ends the sub-process there. `levels`: how many sub-processes (or calls, `through_calls`) lie between the
+    stop and the catcher. The handler follows the boundary event, or lies in the event sub-process.
+    """
+
+    id: str
+    body: Block
+    handler: Block
+    trigger: Trigger
+    position: Position
+    interrupting: bool
+    count: int
+    thrower: Thrower = Thrower.HANDLER
+    catch_all: bool = False
+    levels: int = 0
+    through_calls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EventChoice:
+    id: str
+    triggers: tuple[Trigger, ...]  # not errors
+    branches: tuple[Block, ...]
+    winner: int
+    receive_task: bool = False  # message triggers are receive tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Multi-instance: `body` is a Task, SubProcess or Call. Sequential ones may stop after `until` items.
+
+    `collection`: over `items_<id>` instead of a cardinality, with outputs `out_<id>`.
+    """
+
+    body: Task | SubProcess | Call
+    parallel: bool
+    count: int
+    until: int | None = None
+    collection: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.body.id
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """A task `<id>_gate`, then a compensation throw event `<id>`: its own scope, or one task of it."""
+
+    id: str
+    activity: str | None = None
+
+
+Block = (
+    Task
+    | Sequence
+    | Exclusive
+    | Parallel
+    | Inclusive
+    | Loop
+    | SubProcess
+    | Call
+    | Guarded
+    | EventChoice
+    | Repeat
+    | Undo
+)
+
+
+def children(block: Block) -> tuple[Block, ...]:
+    match block:
+        case Task() | Undo():
+            return ()
+        case Sequence():
+            return block.blocks
+        case Exclusive() | Parallel() | Inclusive() | EventChoice():
+            return block.branches
+        case Guarded():
+            return (block.body, block.handler)
+        case Loop() | SubProcess() | Call() | Repeat():
+            return (block.body,)
+
+
+def walk(block: Block) -> Iterator[Block]:
+    """The block and all inside it, in the order in which the oracle visits them."""
+    yield block
+    for child in children(block):
+        yield from walk(child)

@@ -1,0 +1,223 @@
+"""Random block trees, as hypothesis strategies: at most 5 blocks in a row, 3 branches, depth 3.
+
+Ids are numbered in the order of drawing, so that a shrunk example stays readable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from hypothesis import strategies as st
+from support.generator.blocks import (
+    Block,
+    Call,
+    EventChoice,
+    Exclusive,
+    Guarded,
+    Inclusive,
+    Loop,
+    Parallel,
+    Position,
+    Repeat,
+    Sequence,
+    SubProcess,
+    Task,
+    TaskKind,
+    Thrower,
+    Trigger,
+    Undo,
+    walk,
+)
+
+DEPTH = 3
+BLOCKS = 5
+BRANCHES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What may occur. `any_order`: nothing whose meaning depends on the order of independent branches."""
+
+    depth: int = DEPTH
+    blocks: int = BLOCKS
+    any_order: bool = False
+
+
+@dataclass(slots=True)
+class Grower:
+    draw: st.DrawFn
+    shape: Shape
+    count: int = 0
+    repeated: int = 0  # how many parallel repetitions we are inside of
+    beside: int = 0  # how many parallel branches we are inside of
+    undoable: list[list[str]] = field(default_factory=lambda: [[]])  # tasks with a handler, per open scope
+
+    def name(self, letter: str) -> str:
+        self.count += 1
+        return f"{letter}{self.count}"
+
+    def one_of(self, *options: Callable[[], Block]) -> Block:
+        return self.draw(st.sampled_from(options))()
+
+    def flag(self) -> bool:
+        return self.draw(st.booleans())
+
+    def number(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, high))
+
+    # ---------------------------------------------------------------- the tree
+
+    def sequence(self, depth: int) -> Block:
+        length = self.number(1, self.shape.blocks if depth == self.shape.depth else 2)
+        return Sequence(tuple(self.block(depth) for _ in range(length)))
+
+    def block(self, depth: int) -> Block:
+        if depth == 0:
+            return self.task()
+        return self.one_of(
+            *[self.task] * 4,
+            lambda: self.exclusive(depth - 1),
+            lambda: self.parallel(depth - 1),
+            lambda: self.inclusive(depth - 1),
+            lambda: self.loop(depth - 1),
+            lambda: self.sub_process(depth - 1),
+            lambda: self.call(depth - 1),
+            lambda: self.guarded(depth - 1),
+            lambda: self.event_choice(depth - 1),
+            lambda: self.repeat(depth - 1),
+            self.undo,
+        )
+
+    def task(self) -> Task:
+        kind = self.draw(st.sampled_from(TaskKind))
+        name = self.name("t")
+        undo = kind.rests and self.flag()
+        if undo:
+            self.undoable[-1].append(name)
+        failures = self.number(0, 1) if kind in (TaskKind.SERVICE, TaskKind.RULE) else 0
+        return Task(name, kind, undo, failures)
+
+    def branches(self, depth: int, least: int = 2) -> tuple[Block, ...]:
+        return tuple(self.sequence(depth) for _ in range(self.number(least, BRANCHES)))
+
+    def exclusive(self, depth: int) -> Block:
+        name, branches = self.name("x"), self.branches(depth)
+        return Exclusive(name, branches, self.number(0, len(branches) - 1), self.flag())
+
+    def parallel(self, depth: int) -> Block:
+        name = self.name("p")
+        self.beside += 1
+        branches = self.branches(depth)
+        self.beside -= 1
+        return Parallel(name, branches, implicit=self.flag())
+
+    def inclusive(self, depth: int) -> Block:
+        name = self.name("i")
+        self.beside += 1
+        branches = self.branches(depth)
+        self.beside -= 1
+        default = self.flag()
+        conditioned = range(len(branches) - 1) if default else range(len(branches))
+        taken = self.draw(st.frozensets(st.sampled_from(conditioned), min_size=0 if default else 1))
+        return Inclusive(name, branches, taken, default)
+
+    def loop(self, depth: int) -> Block:
+        name = self.name("l")
+        local = self.repeated > 0 or self.flag()
+        if not local:
+            return Loop(name, self.sequence(depth), self.number(1, 3), local)
+        with_scope = self.scope(lambda: self.sequence(depth))
+        return Loop(name, with_scope, self.number(1, 3), local)
+
+    def scope(self, grow: Callable[[], Block]) -> Block:
+        """What lies in a scope of its own cannot be undone by name from outside, nor see what can."""
+        self.undoable.append([])
+        block = grow()
+        self.undoable.pop()
+        return block
+
+    def sub_process(self, depth: int) -> SubProcess:
+        name = self.name("s")
+        return SubProcess(name, self.scope(lambda: self.sequence(depth)), self.flag())
+
+    def call(self, depth: int) -> Call:
+        name = self.name("c")
+        return Call(name, self.scope(lambda: self.sequence(depth)))
+
+    def guarded(self, depth: int) -> Block:
+        name = self.name("g")
+        trigger = self.draw(st.sampled_from(Trigger))
+        interrupting = trigger is Trigger.ERROR or self.flag()
+        count = self.number(0, 1 if interrupting else 2)
+        body = self.scope(lambda: self.sequence(depth))
+        handler = self.scope(lambda: self.sequence(depth) if count < 2 else self.plain_task())
+        return Guarded(
+            name,
+            body,
+            handler,
+            trigger,
+            self.draw(st.sampled_from(Position)),
+            interrupting,
+            count,
+            thrower=self.draw(st.sampled_from(Thrower)),
+            catch_all=self.flag(),
+            levels=self.number(0, 2),
+            through_calls=self.flag(),
+        )
+
+    def plain_task(self) -> Task:
+        return Task(self.name("t"), TaskKind.SERVICE)
+
+    def event_choice(self, depth: int) -> Block:
+        name, branches = self.name("e"), self.branches(depth)
+        waits = st.sampled_from([Trigger.TIMER, Trigger.MESSAGE, Trigger.SIGNAL])
+        triggers = tuple(self.draw(waits) for _ in branches)
+        return EventChoice(name, triggers, branches, self.number(0, len(branches) - 1), self.flag())
+
+    def repeat(self, depth: int) -> Block:
+        parallel = self.flag()
+        self.repeated += parallel
+        body = self.one_of(self.repeated_task, lambda: self.sub_process(depth), lambda: self.call(depth))
+        self.repeated -= parallel
+        assert isinstance(body, Task | SubProcess | Call)
+        count = self.number(0, 3)
+        until = None if parallel or not self.flag() else self.number(1, 3)
+        return Repeat(body, parallel, count, until, collection=self.flag())
+
+    def repeated_task(self) -> Task:
+        """Without a handler of its own: how often a repeated task is undone is a scenario's matter."""
+        kind = self.draw(st.sampled_from(TaskKind))
+        return Task(self.name("t"), kind)
+
+    def undo(self) -> Block:
+        """Other branches may or may not be done when a throw comes, so it needs a fixed order."""
+        if self.shape.any_order and (self.beside or self.repeated):
+            return self.task()
+        candidates = self.undoable[-1]
+        activity = self.draw(st.sampled_from([None, *candidates]))
+        return Undo(self.name("u"), activity)
+
+
+@st.composite
+def trees(draw: st.DrawFn, shape: Shape = Shape()) -> Block:  # noqa: B008 - a frozen value
+    """Depth is drawn as well: most examples are small, so that many are seen."""
+    depth = draw(st.integers(1, shape.depth))
+    return Grower(draw, replace(shape, depth=depth)).sequence(depth)
+
+
+def start_variables(tree: Block) -> dict[str, object]:
+    """What the process is started with so that it takes the ways that the tree has settled."""
+    variables: dict[str, object] = {}
+    for block in walk(tree):
+        match block:
+            case Exclusive():
+                variables[f"c_{block.id}"] = block.taken
+            case Inclusive():
+                for index in range(len(block.branches)):
+                    variables[f"c_{block.id}_{index}"] = index in block.taken
+            case Repeat() if block.collection:
+                variables[f"items_{block.id}"] = list(range(block.count))
+            case _:
+                pass
+    return variables
