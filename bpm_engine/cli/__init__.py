@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from bpm_engine.cli.commands import LazyGroup, version_text
+from bpm_engine.cli.commands import LazyGroup, run
 
 
 @click.group(
@@ -20,7 +20,7 @@ from bpm_engine.cli.commands import LazyGroup, version_text
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(message="%(version)s", version=None, callback=None, package_name="bpm-engine")
+@click.version_option(package_name="bpm-engine", message="%(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def bpm(debug: bool) -> None:
     """An embeddable BPMN 2.0 engine: check, show and run processes."""
@@ -28,9 +28,7 @@ def bpm(debug: bool) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """The console script."""
-    from bpm_engine.cli.commands import run
-
     sys.exit(run(bpm, sys.argv[1:] if arguments is None else arguments))
 
 
-__all__ = ["bpm", "main", "version_text"]
+__all__ = ["bpm", "main"]

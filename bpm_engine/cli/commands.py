@@ -1,4 +1,4 @@
-"""What all commands share: loading them late, answering errors, and the version."""
+"""What all commands share: being loaded late, and answering errors."""
 
 from __future__ import annotations
 
@@ -32,15 +32,6 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.commands_at[name][1]) for name in self.list_commands(ctx)])
-
-
-def version_text() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("bpm-engine")
-    except PackageNotFoundError:  # run from a source tree
-        return "unknown"
 
 
 def run(group: click.Group, arguments: Sequence[str]) -> int:

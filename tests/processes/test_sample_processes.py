@@ -57,9 +57,11 @@ def test_every_node_and_flow_is_drawn_once(loaded: Loaded) -> None:
     containers = _containers(loaded)
     nodes = [node.id for container in containers for node in container.nodes]
     nodes += [lane.id for container in containers for lane in container.lanes]
+    nodes += [note.id for note in loaded.definitions.annotations]
     nodes += [p.id for c in loaded.definitions.collaborations for p in c.participants]
     lines = [flow.id for container in containers for flow in container.flows]
     lines += [line.id for container in containers for line in container.associations]
+    lines += [line.id for line in loaded.definitions.associations if line.id not in lines]
     lines += [flow.id for c in loaded.definitions.collaborations for flow in c.message_flows]
     assert sorted(shape.element for shape in diagram.shapes) == sorted(nodes)
     assert sorted(edge.element for edge in diagram.edges) == sorted(lines)
@@ -118,6 +120,6 @@ def test_together_they_use_what_a_reader_wants_to_see() -> None:
                 if isinstance(node, m.Event):
                     definitions |= {type(definition) for definition in node.definitions}
     assert {"transaction", "subProcess", "callActivity", "userTask", "scriptTask", "sendTask"} <= tags
-    assert {"eventBasedGateway", "parallelGateway", "exclusiveGateway", "boundaryEvent"} <= tags
-    assert {m.TimerDefinition, m.MessageDefinition, m.ErrorDefinition} <= definitions
+    assert {"eventBasedGateway", "parallelGateway", "inclusiveGateway", "exclusiveGateway"} <= tags
+    assert {m.TimerDefinition, m.MessageDefinition, m.ErrorDefinition, m.SignalDefinition} <= definitions
     assert {m.CompensateDefinition, m.CancelDefinition} <= definitions

@@ -35,7 +35,7 @@ def with_diagrams(root: etree._Element, definitions: model.Definitions, diagrams
 
 def _copy_with_namespaces(root: etree._Element) -> etree._Element:
     names = {"bpmndi": BPMNDI, "dc": DC, "di": DI}
-    names |= {prefix: uri for prefix, uri in root.nsmap.items() if prefix}
+    names.update(root.nsmap)  # type: ignore[arg-type]  # the stubs forget that a default namespace has no prefix
     fresh = etree.Element(root.tag, {str(key): str(value) for key, value in root.attrib.items()}, nsmap=names)
     fresh.extend(etree.fromstring(etree.tostring(root), _PARSER))
     return fresh

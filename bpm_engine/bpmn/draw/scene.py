@@ -6,7 +6,7 @@ that there is one way from a diagram to a picture.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bpm_engine.bpmn import model
@@ -68,8 +68,8 @@ class Catalogue:
         catalogue.lines.update((line.id, line) for line in definitions.associations)
         return catalogue
 
-    def _add_all(self, elements: object) -> None:
-        for element in elements:  # type: ignore[attr-defined]
+    def _add_all(self, elements: Iterable[Drawable]) -> None:
+        for element in elements:
             self.shapes.setdefault(element.id, element)
 
     def _add_container(self, outermost: model.Container, depth: int) -> None:

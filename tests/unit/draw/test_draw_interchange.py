@@ -50,6 +50,11 @@ def test_the_meaning_of_the_file_is_unchanged() -> None:
     assert [graph.content_hash for graph in before.graphs] == [graph.content_hash for graph in after.graphs]
 
 
+def test_the_prefixes_of_the_author_are_kept() -> None:
+    assert b"<startEvent " in written()
+    assert b"ns0" not in written()
+
+
 def test_incoming_and_outgoing_are_written_where_the_schema_wants_them() -> None:
     root = etree.fromstring(written())
     children = {

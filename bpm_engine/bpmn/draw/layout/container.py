@@ -78,11 +78,10 @@ def _items(container: model.Container, inner: Mapping[str, Placed], extras: Extr
         if node.id not in folded
     }
     items |= {data.id: _data_item(data) for data in _drawn_data(container)}
-    ends = {end for line in extras.associations for end in (line.source, line.target)}
     known = {node.id for node in container.nodes} | {flow.id for flow in container.flows}
     for line in extras.associations:
         for note, other in ((line.source, line.target), (line.target, line.source)):
-            if note in extras.annotations and other in known and note in ends:
+            if note in extras.annotations and other in known:
                 items[note] = _note_item(extras.annotations[note])
     return items
 

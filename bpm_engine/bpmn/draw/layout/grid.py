@@ -67,8 +67,8 @@ class Grid:
             self._settle(wire, self._row_for(wire))
 
     def _by_span(self, chain: Chain) -> list[Chain]:
-        """Longest first: taken from the end of a stack, the shortest is placed first."""
-        return sorted(chain.children, key=lambda child: -self._span(child))
+        """For a stack, from whose end the shortest is taken first, and of equals the one written first."""
+        return sorted(chain.children, key=self._span)[::-1]
 
     def _span(self, chain: Chain) -> int:
         start, end = self._interval(chain)

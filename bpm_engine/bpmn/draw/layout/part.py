@@ -50,7 +50,7 @@ def lay_out_part(
     grid = Grid(network, lane_of, traits.is_gateway)
     grid.place(cut_into_chains(network, lane_of, lambda node: items[node].is_failure, satellites))
     routes = plan_routes(grid, network.links, traits)
-    return _Measuring(items, grid, routes, assign_tracks(routes)).placed()
+    return _Measuring(items, grid, routes, assign_tracks(routes), satellites).placed()
 
 
 @dataclass(slots=True)
@@ -59,6 +59,7 @@ class _Measuring:
     grid: Grid
     routes: Sequence[Route]
     tracks: Tracks
+    satellites: Sequence[Satellite]
     column_x: dict[int, float] = field(default_factory=dict)  # left of the column
     column_width: dict[int, float] = field(default_factory=dict)
     lines: Lines = field(default_factory=dict)
@@ -81,6 +82,9 @@ class _Measuring:
                 self.paths.setdefault(link.boundary, route)
             else:
                 self.used_sides.setdefault(link.source, set()).add(route.leave)
+        for satellite in self.satellites:
+            above = self.grid.row_of[satellite.id] < self.grid.row_of[satellite.owner]
+            self.used_sides.setdefault(satellite.owner, set()).add("top" if above else "bottom")
         result = Placed()
         result.width = self._measure_columns()
         self._measure_rows(result)
