@@ -152,6 +152,7 @@ def create_tables() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("event_outbox_pkey")),
         sqlite_strict=True,
+        sqlite_with_rowid=False,
     )
     op.create_index(
         "event_outbox_dead_idx", "event_outbox", ["tenant_id", "id"], unique=False, **where("status = 'Dead'")
@@ -192,6 +193,7 @@ def create_tables() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("message_pkey")),
         sqlite_strict=True,
+        sqlite_with_rowid=False,
     )
     op.create_index(
         "message_buffer_idx",
@@ -226,6 +228,7 @@ def create_tables() -> None:
             "tenant_id", "key", "version", name=op.f("process_definition_tenant_id_key_version_key")
         ),
         sqlite_strict=True,
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "process_instance",
@@ -268,6 +271,7 @@ def create_tables() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("process_instance_pkey")),
         sqlite_strict=True,
+        sqlite_with_rowid=False,
     )
     op.create_index(
         "process_instance_business_key_idx",
@@ -334,6 +338,7 @@ def create_tables() -> None:
         sa.CheckConstraint("status IN ('Active', 'Paused', 'Ended')", name=op.f("schedule_status_check")),
         sa.PrimaryKeyConstraint("id", name=op.f("schedule_pkey")),
         sqlite_strict=True,
+        sqlite_with_rowid=False,
     )
     op.create_index(
         "schedule_current_key",
@@ -373,6 +378,7 @@ def create_tables() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("compensation_record_pkey")),
         sqlite_strict=True,
+        sqlite_with_rowid=False,
     )
     op.create_index("compensation_record_instance_idx", "compensation_record", ["instance_id"], unique=False)
     op.create_index(
@@ -402,6 +408,7 @@ def create_tables() -> None:
         ),
         sa.PrimaryKeyConstraint("signal_id", "subscription_id", name=op.f("delivery_pkey")),
         sqlite_strict=True,
+        sqlite_with_rowid=False,
     )
     op.create_index("delivery_age_idx", "delivery", ["updated_at"], unique=False)
     op.create_index("delivery_instance_idx", "delivery", ["instance_id"], unique=False)
@@ -440,6 +447,7 @@ def create_tables() -> None:
         ),
         sa.PrimaryKeyConstraint("instance_id", "seq", name=op.f("execution_log_pkey")),
         sqlite_strict=True,
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "human_task",
@@ -474,6 +482,7 @@ def create_tables() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("human_task_pkey")),
         sqlite_strict=True,
+        sqlite_with_rowid=False,
     )
     op.create_index(
         "human_task_assignee_idx",
@@ -515,6 +524,7 @@ def create_tables() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("parallel_join_pkey")),
         sa.UniqueConstraint("scope_id", "node_id", name=op.f("parallel_join_scope_id_node_id_key")),
         sqlite_strict=True,
+        sqlite_with_rowid=False,
     )
     op.create_index("parallel_join_instance_idx", "parallel_join", ["instance_id"], unique=False)
     op.create_table(
@@ -548,6 +558,7 @@ def create_tables() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("scope_pkey")),
         postgresql_with={"fillfactor": 70},
         sqlite_strict=True,
+        sqlite_with_rowid=False,
     )
     op.create_index("scope_instance_idx", "scope", ["instance_id"], unique=False)
     op.create_index(
@@ -601,6 +612,7 @@ def create_tables() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("subscription_pkey")),
         sqlite_strict=True,
+        sqlite_with_rowid=False,
     )
     op.create_index("subscription_instance_idx", "subscription", ["instance_id"], unique=False)
     op.create_index(
@@ -660,6 +672,7 @@ def create_tables() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("timer_pkey")),
         sqlite_strict=True,
+        sqlite_with_rowid=False,
     )
     op.create_index("timer_due_idx", "timer", ["due_at", "id"], unique=False, **where("status = 'Scheduled'"))
     op.create_index("timer_instance_idx", "timer", ["instance_id"], unique=False)
@@ -729,6 +742,7 @@ def create_tables() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("token_pkey")),
         postgresql_with={"fillfactor": 70},
         sqlite_strict=True,
+        sqlite_with_rowid=False,
     )
     op.create_index("token_executing_idx", "token", ["id"], unique=False, **where("state = 'Executing'"))
     op.create_index(

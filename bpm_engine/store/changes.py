@@ -22,7 +22,7 @@ from bpm_engine.errors import ConflictError
 from bpm_engine.store import records, rows
 from bpm_engine.store.messages import buffer_thrown, fan_out
 from bpm_engine.store.records import Shape
-from bpm_engine.store.rows import merged, row_source
+from bpm_engine.store.rows import Encoder, merged, row_source
 from bpm_engine.store.schema import OutboxStatus, event_outbox, process_instance, scope, token
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Instant, Json
@@ -45,56 +45,53 @@ class StaleTokensError(ConflictError):
 def apply(tx: Transaction, changes: Changes, *, message_ttl: timedelta = timedelta(hours=1)) -> None:
     """Write `changes`. Statements: at most two per table, whatever the number of rows."""
     _insert_instances(tx, changes.instances.inserted)
-    _insert(tx, INSERT_SCOPES, changes.scopes.inserted)
-    _insert(tx, INSERT_TOKENS, changes.tokens.inserted)
-    _insert(tx, INSERT_JOINS, changes.joins.inserted)
-    _insert(tx, INSERT_TIMERS, changes.timers.inserted)
-    _insert(tx, INSERT_SUBSCRIPTIONS, changes.subscriptions.inserted)
-    _insert(tx, INSERT_TASKS, changes.tasks.inserted)
-    _insert(tx, INSERT_COMPENSATIONS, changes.compensations.inserted)
+    _insert(tx, INSERT_SCOPES, records.SCOPE, changes.scopes.inserted)
+    _insert(tx, INSERT_TOKENS, records.TOKEN, changes.tokens.inserted)
+    _insert(tx, INSERT_JOINS, records.JOIN, changes.joins.inserted)
+    _insert(tx, INSERT_TIMERS, records.TIMER, changes.timers.inserted)
+    _insert(tx, INSERT_SUBSCRIPTIONS, records.SUBSCRIPTION, changes.subscriptions.inserted)
+    _insert(tx, INSERT_TASKS, records.TASK, changes.tasks.inserted)
+    _insert(tx, INSERT_COMPENSATIONS, records.COMPENSATION, changes.compensations.inserted)
     _update_tokens(tx, changes)
     _update_scopes(tx, changes.scopes.updated, changes.patches)
     _update_instances(tx, changes.instances.updated)
-    _update(tx, UPDATE_JOINS, changes.joins.updated)
-    _update(tx, UPDATE_TIMERS, changes.timers.updated)
-    _update(tx, UPDATE_SUBSCRIPTIONS, changes.subscriptions.updated)
-    _update(tx, UPDATE_TASKS, changes.tasks.updated)
-    _update(tx, UPDATE_COMPENSATIONS, changes.compensations.updated)
-    _insert(tx, INSERT_LOG, changes.log)
-    _insert(tx, INSERT_OUTBOX, changes.outbox)
+    _update(tx, UPDATE_JOINS, records.JOIN, changes.joins.updated)
+    _update(tx, UPDATE_TIMERS, records.TIMER, changes.timers.updated)
+    _update(tx, UPDATE_SUBSCRIPTIONS, records.SUBSCRIPTION, changes.subscriptions.updated)
+    _update(tx, UPDATE_TASKS, records.TASK, changes.tasks.updated)
+    _update(tx, UPDATE_COMPENSATIONS, records.COMPENSATION, changes.compensations.updated)
+    _insert(tx, INSERT_LOG, records.LOG, changes.log)
+    _insert(tx, INSERT_OUTBOX, records.OUTBOX, changes.outbox)
     if changes.messages:
         buffer_thrown(tx, changes.messages, expires_at=tx.now() + message_ttl)
     if changes.signals:
         fan_out(tx, changes.signals)
 
 
-def _insert(tx: Transaction, statement: sa.Insert, new: Sequence[Struct]) -> None:
+def _insert(tx: Transaction, statement: sa.Insert, shape: Shape[R], new: Sequence[R]) -> None:
     if new:
-        tx.execute(statement, {"given": rows.rows([astuple(record) for record in new]), "now": tx.now()})
+        tx.execute(statement, {"given": shape.given(new), "now": tx.now()})
 
 
-def _update(tx: Transaction, statement: sa.Update, changed: Sequence[Struct]) -> int:
+def _update(tx: Transaction, statement: sa.Update, shape: Shape[R], changed: Sequence[R]) -> int:
     if not changed:
         return 0
-    given = rows.rows([astuple(record) for record in changed])
-    return tx.execute(statement, {"given": given, "now": tx.now()}).rowcount
+    return tx.execute(statement, {"given": shape.given(changed), "now": tx.now()}).rowcount
 
 
 def _insert_instances(tx: Transaction, new: Sequence[Instance]) -> None:
     if new:
-        given = [(*astuple(record), purge_time(record)) for record in new]
-        tx.execute(INSERT_INSTANCES, {"given": rows.rows(given), "now": tx.now()})
+        tx.execute(INSERT_INSTANCES, {"given": _INSTANCE.given(new), "now": tx.now()})
 
 
 def _update_instances(tx: Transaction, changed: Sequence[Instance]) -> None:
     if changed:
-        given = [(*astuple(record), purge_time(record)) for record in changed]
-        tx.execute(UPDATE_INSTANCES, {"given": rows.rows(given), "now": tx.now()})
+        tx.execute(UPDATE_INSTANCES, {"given": _INSTANCE.given(changed), "now": tx.now()})
 
 
 def _update_tokens(tx: Transaction, changes: Changes) -> None:
     changed = changes.tokens.updated
-    if _update(tx, UPDATE_TOKENS, changed) == len(changed):
+    if _update(tx, UPDATE_TOKENS, records.TOKEN, changed) == len(changed):
         return
     versions = tx.execute(VERSIONS, {"ids": rows.ids(record.id for record in changed)})
     written = {row.id: row.version for row in versions}
@@ -143,6 +140,10 @@ class _PurgedShape(Shape[Instance]):
         super().__init__(Instance, process_instance)
         self.fields = (*self.fields, "purge_at")
         self.columns = [*self.columns, process_instance.c.purge_at]
+        self.encode = Encoder(self.columns)
+
+    def given(self, new: Iterable[Instance]) -> str:
+        return self.encode((*astuple(record), purge_time(record)) for record in new)
 
 
 _INSTANCE = _PurgedShape()

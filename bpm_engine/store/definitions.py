@@ -48,7 +48,7 @@ def add_definitions(tx: Transaction, new: list[Definition]) -> None:
 
     Deploying the same content again is the caller's to notice: compare `content_hash` with `load_latest`.
     """
-    tx.execute(ADD_DEFINITIONS, {"given": rows.rows([msgspec.structs.astuple(each) for each in new])})
+    tx.execute(ADD_DEFINITIONS, {"given": DEFINITION.given(new)})
 
 
 def load_definitions(tx: Transaction, definition_ids: Iterable[str]) -> list[Definition]:

@@ -118,7 +118,7 @@ START = Shape(StartSubscription, subscription)
 
 def add_messages(tx: Transaction, new: Sequence[Message]) -> frozenset[str]:
     """Write them; the ids of those written. The others are duplicates: their message id was there before."""
-    given = rows.rows([msgspec.structs.astuple(each) for each in new])
+    given = MESSAGE.given(new)
     return frozenset(row.id for row in tx.execute(ADD_MESSAGES, {"given": given, "now": tx.now()}))
 
 
@@ -226,7 +226,7 @@ def replace_start_subscriptions(
     values = {"tenant": tenant_id, "key": definition_key, "now": tx.now()}
     tx.execute(CANCEL_STARTS, values)
     if new:
-        given = rows.rows([msgspec.structs.astuple(each) for each in new])
+        given = START.given(new)
         tx.execute(ADD_STARTS, {"given": given, "now": tx.now()})
 
 

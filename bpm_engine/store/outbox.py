@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -17,7 +18,7 @@ import sqlalchemy as sa
 from bpm_engine.core.state import Variables
 from bpm_engine.store import rows
 from bpm_engine.store.records import Shape
-from bpm_engine.store.rows import id_source, row_source
+from bpm_engine.store.rows import Encoder, id_source, row_source
 from bpm_engine.store.schema import OutboxStatus, event_outbox, fixed
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Id, Instant
@@ -73,11 +74,16 @@ def postpone_events(
 
     An event that has failed `attempts` times becomes Dead; the ids of these are the answer.
     """
-    values = {"given": rows.rows(failures), "owner": owner, "attempts": attempts, "now": tx.now()}
+    values = {
+        "given": Encoder(_FAILED_COLUMNS)(failures),
+        "owner": owner,
+        "attempts": attempts,
+        "now": tx.now(),
+    }
     changed = tx.execute(POSTPONE, values).all()
     waiting = [(row.instance_id, row.next_at) for row in changed if row.status is OutboxStatus.PENDING]
     if waiting:
-        tx.execute(POSTPONE_REST, {"given": rows.rows(waiting), "now": tx.now()})
+        tx.execute(POSTPONE_REST, {"given": Encoder(_WAITING_COLUMNS)(waiting), "now": tx.now()})
     return frozenset(row.id for row in changed if row.status is OutboxStatus.DEAD)
 
 
@@ -144,7 +150,12 @@ MARK_PUBLISHED = (
     .where(event_outbox.c.id == _IDS.c.id, IS_MINE)
     .returning(event_outbox.c.id)
 )
-_FAILED = row_source([sa.Column("id", Id), sa.Column("next_at", Instant), sa.Column("error", sa.Text())])
+_FAILED_COLUMNS: list[sa.Column[Any]] = [
+    sa.Column("id", Id),
+    sa.Column("next_at", Instant),
+    sa.Column("error", sa.Text()),
+]
+_FAILED = row_source(_FAILED_COLUMNS)
 _IS_LAST = event_outbox.c.attempts + 1 >= sa.bindparam("attempts", type_=sa.Integer())
 POSTPONE = (
     event_outbox.update()
@@ -159,7 +170,8 @@ POSTPONE = (
     .where(event_outbox.c.id == _FAILED.c.id, IS_MINE)
     .returning(event_outbox.c.id, event_outbox.c.instance_id, event_outbox.c.status, event_outbox.c.next_at)
 )
-_WAITING = row_source([sa.Column("instance_id", Id), sa.Column("next_at", Instant)])
+_WAITING_COLUMNS: list[sa.Column[Any]] = [sa.Column("instance_id", Id), sa.Column("next_at", Instant)]
+_WAITING = row_source(_WAITING_COLUMNS)
 POSTPONE_REST = (
     event_outbox.update()
     .values(next_at=_WAITING.c.next_at, lease_owner=None, updated_at=NOW)

@@ -77,7 +77,9 @@ class Paging:
             position, checksum = msgspec.json.decode(body, type=tuple[list[Any], str])
             if len(position) != len(self.order):
                 raise ValueError("another number of keys")
-            typed = [msgspec.convert(v, key.type) for v, key in zip(position, self.order, strict=True)]
+            typed: list[Any] = [
+                msgspec.convert(v, key.type) for v, key in zip(position, self.order, strict=True)
+            ]
         except (ValueError, msgspec.MsgspecError) as error:
             raise InvalidInputError("the cursor is not one of ours") from error
         if checksum != self._checksum(typed):

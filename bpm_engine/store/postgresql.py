@@ -24,7 +24,7 @@ from bpm_engine.store.failures import Failure, UnsafeDurabilityError
 from bpm_engine.store.notifications import Notifications
 from bpm_engine.store.rows import Field, contains, elements, merged
 from bpm_engine.store.schema import token
-from bpm_engine.store.types import Instant, Jsonb, from_json
+from bpm_engine.store.types import Instant, Jsonb, Timestamp, from_json
 
 MIGRATION_LOCK = 0x62706D  # any number nobody else uses: "bpm"
 RETRY = ("40001", "40P01", "55P03")
@@ -127,22 +127,33 @@ class PostgreSQL:
         return connection.execute(_CLOCK).scalar_one()
 
     def ready_of_topics(self, topics: sa.CTE, limit: sa.BindParameter[int]) -> sa.Select[tuple[str, int]]:
-        """The best of each topic by index, then the best of these: the cost does not grow with the
-        backlog.
+        """The best of each topic by index, the best of these, then locks on as many as are wanted.
+
+        Looking goes further than taking, since others may be about to take the same; locking what is only
+        looked at would write to every row of it.
         """
+        reach = 2 * limit + 10
         best = (
-            sa.select(token.c.id, token.c.version, token.c.priority)
+            sa.select(token.c.id, token.c.priority)
             .where(token.c.ready_topic == topics.c.topic)
             .order_by(token.c.priority.desc(), token.c.id)
-            .limit(limit)
-            .with_for_update(skip_locked=True)
+            .limit(reach)
             .lateral("best")
         )
-        return (
-            sa.select(best.c.id, best.c.version)
+        near = (
+            sa.select(best.c.id)
             .select_from(topics.join(best, sa.true()))
             .order_by(best.c.priority.desc(), best.c.id)
+            .limit(reach)
+            .cte("near")
+        )
+        return (
+            sa.select(token.c.id, token.c.version)
+            .join(near, near.c.id == token.c.id)
+            .where(token.c.ready_topic.is_not(None))
+            .order_by(token.c.priority.desc(), token.c.id)
             .limit(limit)
+            .with_for_update(skip_locked=True, of=token)
         )
 
     def close(self) -> None:
@@ -188,6 +199,13 @@ def _field(element: Field, compiler: SQLCompiler, **kw: Any) -> str:
     value = compiler.process(element.value, **kw)
     if isinstance(element.type, Jsonb):
         return f"nullif({value} -> {element.position}, 'null'::jsonb)"
+    if isinstance(element.type, Timestamp):
+        microseconds = f"CAST({value} ->> {element.position} AS BIGINT)"
+        # In two parts: an interval is multiplied as a float, which is exact to 2^53 only, the year 2255.
+        return (
+            f"('epoch'::timestamptz + {microseconds} / 1000000 * interval '1 second'"
+            f" + mod({microseconds}, 1000000) * interval '1 microsecond')"
+        )
     column_type = compiler.dialect.type_compiler_instance.process(element.type)
     text = f"({value} ->> {element.position})"
     return text if column_type == "TEXT" else f"CAST({text} AS {column_type})"

@@ -11,9 +11,11 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 import sqlalchemy as sa
+from msgspec.structs import astuple
 
 from bpm_engine.core import state
 from bpm_engine.store import schema
+from bpm_engine.store.rows import Encoder
 from bpm_engine.store.types import Jsonb, Unreadable
 
 R = TypeVar("R", bound=msgspec.Struct)
@@ -27,7 +29,12 @@ class Shape(Generic[R]):
         self.table = table
         self.fields: tuple[str, ...] = record.__struct_fields__
         self.columns: list[sa.Column[Any]] = [table.c[name] for name in self.fields]
+        self.encode = Encoder(self.columns)
         self._json = [i for i, column in enumerate(self.columns) if isinstance(column.type, Jsonb)]
+
+    def given(self, new: Iterable[R]) -> str:
+        """The parameter of a bulk statement over rows of this shape."""
+        return self.encode(map(astuple, new))
 
     def read(self, rows: Iterable[Sequence[Any]], unreadable: dict[str, str] | None = None) -> list[R]:
         """Records from rows that begin with this shape's columns. Bad ones are put into `unreadable`."""

@@ -59,6 +59,16 @@ def purge_trees(tx: Transaction, now: datetime, *, trees: int = 1000, log_rows: 
     return len(chosen)
 
 
+def purge_tree(tx: Transaction, tenant_id: str, instance_id: str) -> bool:
+    """Delete an ended top instance and all that it called, now. False: there is none, or it has not ended."""
+    if not make_purgeable(tx, tenant_id, instance_id):
+        return False
+    values = {"ids": rows.ids([instance_id])}
+    tx.execute(MARK_PURGED, {**values, "now": tx.now()})
+    tx.execute(DELETE_PURGED, values)
+    return True
+
+
 def purge_deliveries(tx: Transaction, before: datetime, limit: int) -> int:
     """Delete deliveries that were finished before that time."""
     return tx.execute(PURGE_DELIVERIES, {"before": before, "limit": limit}).rowcount

@@ -102,7 +102,7 @@ def _owned() -> tuple[Column[str], Column[str], Column[str], Column[str]]:
 
 
 def _table(name: str, *parts: sa.schema.SchemaItem, **options: Any) -> Table:
-    return Table(name, metadata, *parts, sqlite_strict=True, **options)
+    return Table(name, metadata, *parts, sqlite_strict=True, sqlite_with_rowid=False, **options)
 
 
 def _partial(name: str, table: Table, columns: tuple[str, ...], where: str, *, unique: bool = False) -> Index:

@@ -12,11 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import sqlalchemy as sa
-from msgspec.structs import astuple
 
 from bpm_engine.core.state import HumanTask, TaskStatus
 from bpm_engine.errors import InvalidInputError
-from bpm_engine.store import rows
 from bpm_engine.store.pages import Key, Page, Paging, newest_or_oldest
 from bpm_engine.store.records import TASK
 from bpm_engine.store.rows import contains, row_source
@@ -72,7 +70,7 @@ def update_task(tx: Transaction, task: HumanTask) -> bool:
 
     False: somebody else changed or finished it meanwhile.
     """
-    values = {"given": rows.rows([astuple(task)]), "now": tx.now()}
+    values = {"given": TASK.given([task]), "now": tx.now()}
     return bool(tx.execute(UPDATE_TASK, values).rowcount)
 
 

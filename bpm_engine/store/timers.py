@@ -14,7 +14,6 @@ import msgspec
 import sqlalchemy as sa
 
 from bpm_engine.core.state import InstanceStatus, Timer, TimerStatus, Token, TokenState
-from bpm_engine.store import rows
 from bpm_engine.store.records import TIMER, TOKEN, Shape
 from bpm_engine.store.rows import row_source
 from bpm_engine.store.schema import ScheduleStatus, fixed, process_instance, schedule, scope, timer, token
@@ -78,7 +77,7 @@ def replace_schedules(tx: Transaction, tenant_id: str, definition_key: str, new:
     values = {"tenant": tenant_id, "key": definition_key, "now": tx.now()}
     tx.execute(END_SCHEDULES, values)
     if new:
-        given = rows.rows([msgspec.structs.astuple(each) for each in new])
+        given = SCHEDULE.given(new)
         tx.execute(ADD_SCHEDULES, {"given": given, "now": tx.now()})
 
 
@@ -93,7 +92,7 @@ def update_schedules(tx: Transaction, changed: list[Schedule]) -> frozenset[str]
     """Write the new due times (`version` raised by one); the ids of those that were still as they were
     read.
     """
-    given = rows.rows([msgspec.structs.astuple(each) for each in changed])
+    given = SCHEDULE.given(changed)
     return frozenset(row.id for row in tx.execute(UPDATE_SCHEDULES, {"given": given, "now": tx.now()}))
 
 

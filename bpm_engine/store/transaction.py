@@ -33,6 +33,10 @@ class Transaction:
             self._now = self._clock.read(self.connection)
         return self._now
 
+    def before_locks(self) -> Transaction:
+        """The same transaction with a reading of the clock of its own, for what comes before its locks."""
+        return Transaction(self.connection, self.database, self._clock)
+
     def wake(self) -> None:
         self.wakes = True
 

@@ -1,0 +1,34 @@
+"""Single rows by id, for one tenant. None also for another tenant's: nobody must learn that it exists."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from bpm_engine.core.state import Instance, Token
+from bpm_engine.store.records import INSTANCE, TOKEN
+from bpm_engine.store.schema import process_instance, schedule, token
+from bpm_engine.store.timers import SCHEDULE, Schedule
+from bpm_engine.store.transaction import Transaction
+from bpm_engine.store.values import identifier
+
+
+def get_any_instance(tx: Transaction, tenant_id: str, instance_id: str) -> Instance | None:
+    """Deleted ones as well."""
+    query = sa.select(*INSTANCE.columns).where(
+        process_instance.c.tenant_id == tenant_id, process_instance.c.id == identifier(instance_id)
+    )
+    return next(iter(INSTANCE.read(tx.execute(query))), None)
+
+
+def get_token(tx: Transaction, tenant_id: str, token_id: str) -> Token | None:
+    query = sa.select(*TOKEN.columns).where(
+        token.c.tenant_id == tenant_id, token.c.id == identifier(token_id)
+    )
+    return next(iter(TOKEN.read(tx.execute(query))), None)
+
+
+def get_schedule(tx: Transaction, tenant_id: str, schedule_id: str) -> Schedule | None:
+    query = sa.select(*SCHEDULE.columns).where(
+        schedule.c.tenant_id == tenant_id, schedule.c.id == identifier(schedule_id)
+    )
+    return next(iter(SCHEDULE.read(tx.execute(query))), None)
