@@ -106,7 +106,7 @@ def net_of(graph: Graph, scope: Scope) -> Net:
         len(g.inputs) > 1 and g.input is not Input.ANY for g in net.gates.values()
     ):
         net.undecidable = "an ad-hoc sub-process with a join"
-    net.caution = _repeating_boundary(graph, net, nodes)
+    net.caution = _repeating_boundary(net, nodes)
     return net
 
 
@@ -115,15 +115,15 @@ def _filler(node: Node) -> str:
     return node.spec.host if isinstance(node.spec, Boundary) else node.id
 
 
-def _repeating_boundary(graph: Graph, net: Net, nodes: list[Node]) -> str:
+def _repeating_boundary(net: Net, nodes: list[Node]) -> str:
     """A non-interrupting event may fire many times; the net lets it fire once. That is the same thing
     unless its tokens can meet others at a join."""
-    for node in nodes:
-        joins = (
-            g for g in _reachable(net, (f.id for f in node.outgoing)) if net.gates[g].input is not Input.ANY
-        )
-        if _fires_often(node) and any(joins):
-            return f"the event {node.id} can fire many times into a join"
+    often = [node for node in nodes if _fires_often(node)]
+    if often:
+        leading_to_joins = _upstream_of_joins(net)
+        for node in often:
+            if any(net.target[flow.id] in leading_to_joins for flow in node.outgoing):
+                return f"the event {node.id} can fire many times into a join"
     return ""
 
 
@@ -136,15 +136,16 @@ def _repeats(event: object) -> bool:
     return not isinstance(event, TimerEvent) or event.kind == "cycle"
 
 
-def _reachable(net: Net, places: Iterable[str]) -> set[str]:
-    gates: set[str] = set()
-    pending = [net.target[p] for p in places]
+def _upstream_of_joins(net: Net) -> set[str]:
+    """The joins, and every gate from which one of them can be reached."""
+    found: set[str] = set()
+    pending = [gate.id for gate in net.gates.values() if gate.input is not Input.ANY]
     while pending:
         gate = pending.pop()
-        if gate not in gates:
-            gates.add(gate)
-            pending.extend(net.target[p] for o in net.gates[gate].outcomes for p in o.places)
-    return gates
+        if gate not in found:
+            found.add(gate)
+            pending.extend(net.source[place] for place in net.gates[gate].inputs if place in net.source)
+    return found
 
 
 def _takes_part(node: Node) -> bool:
