@@ -16,12 +16,24 @@ from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
 
+from bpm_engine.api.aio import Asynchronous
+from bpm_engine.api.caller import Caller
+from bpm_engine.api.definitions import Definitions, find_definition
 from bpm_engine.api.deployments import Deployments
+from bpm_engine.api.doctor import examine
+from bpm_engine.api.history import History
+from bpm_engine.api.incidents import Incidents
 from bpm_engine.api.instances import Instances
-from bpm_engine.api.views import Deployment, InstanceView
+from bpm_engine.api.outbox import Outbox
+from bpm_engine.api.schedules import Schedules
+from bpm_engine.api.sending import Sending
+from bpm_engine.api.starting import Starts
+from bpm_engine.api.tasks import Tasks
+from bpm_engine.api.views import Deployment, Finding, InstanceView
 from bpm_engine.config import Config
 from bpm_engine.handlers import Duration, HandlerFunction, Retry
 from bpm_engine.runtime import Runtime
+from bpm_engine.services.intake import MessageResult
 from bpm_engine.store.clock import Clock
 
 F = TypeVar("F", bound=HandlerFunction)
@@ -42,15 +54,28 @@ class Engine:
 
     def _use(self, runtime: Runtime, tenant: str) -> None:
         self._runtime = runtime
-        self._tenant = tenant
-        self._deployments = Deployments(runtime, tenant)
-        self.instances = Instances(runtime, tenant)
+        self._caller = caller = Caller(runtime, tenant)
+        self._deployments = Deployments(caller)
+        self._starts = Starts(caller)
+        self._sending = Sending(caller)
+        self.definitions = Definitions(caller)
+        self.instances = Instances(caller)
+        self.tasks = Tasks(caller)
+        self.incidents = Incidents(caller)
+        self.history = History(caller)
+        self.schedules = Schedules(caller)
+        self.outbox = Outbox(caller)
 
     def tenant(self, name: str) -> Engine:
         """The same engine, seen by one tenant."""
         view = object.__new__(Engine)
         view._use(self._runtime, name)
         return view
+
+    @property
+    def aio(self) -> Asynchronous:
+        """The same calls for async callers: `await engine.aio.start(…)`, `await engine.aio.tasks.find()`."""
+        return Asynchronous(self)
 
     def __enter__(self) -> Self:
         return self
@@ -65,12 +90,18 @@ class Engine:
 
     # -------------------------------------------------------------- definitions and handlers
 
-    def deploy(self, source: str | bytes | Path, *, actor: str | None = None) -> Deployment:
+    def deploy(
+        self,
+        source: str | bytes | Path,
+        *,
+        actor: str | None = None,
+        connection: sa.Connection | None = None,
+    ) -> Deployment:
         """Deploy all executable processes of a file: a path, or its text or bytes.
 
         The same content again is the same version; nothing is written. Errors raise DefinitionError.
         """
-        return self._deployments.deploy(source, actor=actor)
+        return self._deployments.deploy(source, actor=actor, connection=connection)
 
     def handler(
         self,
@@ -117,9 +148,15 @@ class Engine:
         actor: str | None = None,
         connection: sa.Connection | None = None,
     ) -> InstanceView:
-        return self.instances.start(
-            self._deployments.get(key, version),
-            variables or {},
+        """Start an instance of the latest version, or of a certain one.
+
+        With `idempotency_key` only once: the same key and input again give the instance that is there.
+        `at` names the start event where there are several; `start_at` delays; higher `priority` goes first.
+        """
+        definition = find_definition(self._caller, key, version, connection)
+        instance_id = self._starts.start(
+            definition,
+            variables,
             business_key=business_key,
             idempotency_key=idempotency_key,
             at=at,
@@ -131,6 +168,47 @@ class Engine:
             actor=actor,
             connection=connection,
         )
+        return self.instances.get(instance_id, connection=connection)
+
+    def send_message(
+        self,
+        name: str,
+        correlation_key: str | None = None,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        message_id: str | None = None,
+        ttl: Duration | int | None = None,
+        actor: str | None = None,
+        connection: sa.Connection | None = None,
+    ) -> MessageResult:
+        """Deliver a message to the one instance that waits for it, or start one, or keep it for a while.
+
+        A message with a `message_id` takes effect once, however often it is sent. `ttl` is how long it waits
+        for a taker (by default the engine's `message_ttl`, one hour); `ttl=0` drops it if nobody waits now.
+        """
+        return self._sending.message(
+            name,
+            correlation_key,
+            payload,
+            message_id=message_id,
+            ttl=ttl,
+            actor=actor,
+            connection=connection,
+        )
+
+    def send_signal(
+        self,
+        name: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        actor: str | None = None,
+        connection: sa.Connection | None = None,
+    ) -> int:
+        """Tell everyone who waits for a signal, and start what it starts; how many deliveries that makes.
+
+        Each delivery is a step of its own, made by the services or by `run_until_idle`.
+        """
+        return self._sending.signal(name, payload, actor=actor, connection=connection)
 
     # -------------------------------------------------------------- running
 
@@ -139,8 +217,20 @@ class Engine:
         return self._runtime.run_until_idle()
 
     @contextmanager
+    def running(self) -> Iterator[Self]:
+        """All services in background threads while the block lasts; drained at its end."""
+        self._runtime.start()
+        try:
+            yield self
+        finally:
+            self._runtime.stop()
+
+    @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
-        """A transaction on the engine's database, to share with `connection=`."""
-        with self._runtime.store.transaction(tenant=self._tenant) as tx:
-            yield tx.connection
-            tx.wake()
+        """A transaction on the engine's database, to share with `connection=`; committed at the end."""
+        with self._runtime.sharing(self._caller.tenant) as connection:
+            yield connection
+
+    def doctor(self) -> list[Finding]:
+        """Look for rows that contradict each other, in the live database; [] when all is sound."""
+        return examine(self._caller)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from uuid import uuid4
@@ -36,6 +36,7 @@ from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
 
 AFTER_COMMIT = 0.01  # seconds from the caller's COMMIT until services are told
+FOLLOWING = "bpm_engine.following"  # on a connection of `sharing`: what to do after its commit
 
 
 class Runtime:
@@ -97,6 +98,20 @@ class Runtime:
             self.executor.accept(work)
         self.correlator.look_again(played)
 
+    @contextmanager
+    def sharing(self, tenant: str) -> Iterator[sa.Connection]:
+        """A transaction for `connection=` that we commit ourselves: what follows is done when it is over."""
+        following: list[Callable[[], None]] = []
+        with self.store.transaction(tenant=tenant) as tx:
+            tx.connection.info[FOLLOWING] = following
+            try:
+                yield tx.connection
+            finally:
+                del tx.connection.info[FOLLOWING]
+            tx.wake()
+        for told in following:
+            told()
+
     def _when_committed(self, connection: sa.Connection, played: Played) -> None:
         """The caller commits when it likes; then the services are told and waits are looked at again."""
 
@@ -107,7 +122,11 @@ class Runtime:
         def committing(_: sa.Connection) -> None:
             threading.Timer(AFTER_COMMIT, told).start()
 
-        sa.event.listen(connection, "commit", committing, once=True)
+        following = connection.info.get(FOLLOWING)
+        if following is not None:
+            following.append(told)
+        else:
+            sa.event.listen(connection, "commit", committing, once=True)
 
     # -------------------------------------------------------------- running in the foreground
 
@@ -217,6 +236,8 @@ def _policy(config: Config, handlers: Handlers) -> Policy:
         on_failure=config.on_failure,
         step_events=config.step_events,
         handles=handlers.__contains__,
+        message_ttl=timedelta(seconds=config.message_ttl),
+        message_buffer=config.message_buffer,
     )
 
 

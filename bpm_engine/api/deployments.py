@@ -5,17 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
+import sqlalchemy as sa
 from msgspec.structs import replace
 
+from bpm_engine.api.caller import Caller
 from bpm_engine.api.views import Deployment, definition_view
 from bpm_engine.bpmn import load
 from bpm_engine.bpmn.graph import Graph, Kind, MessageEvent, Node, SignalEvent, Start, TimerEvent
 from bpm_engine.bpmn.load import Loaded
 from bpm_engine.core import timing
 from bpm_engine.core.state import SubscriptionKind
-from bpm_engine.errors import ConflictError, DefinitionError, InvalidInputError, NotFoundError
+from bpm_engine.errors import ConflictError, DefinitionError, InvalidInputError
 from bpm_engine.problems import error
-from bpm_engine.runtime import Runtime
 from bpm_engine.services.step import new_id
 from bpm_engine.store import definitions, messages, timers
 from bpm_engine.store.definitions import Definition
@@ -32,19 +33,26 @@ ATTEMPTS = 5  # two deployments at once want the same version number
 
 
 class Deployments:
-    def __init__(self, runtime: Runtime, tenant: str) -> None:
-        self._runtime = runtime
-        self._tenant = tenant
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._runtime = caller.runtime
+        self._tenant = caller.tenant
 
-    def deploy(self, source: str | bytes | Path, *, actor: str | None = None) -> Deployment:
+    def deploy(
+        self,
+        source: str | bytes | Path,
+        *,
+        actor: str | None = None,
+        connection: sa.Connection | None = None,
+    ) -> Deployment:
+        self._caller.border.names(actor=actor)
         data, name = _read(source)
         loaded = self._checked(data, name)
         xml = data.decode("utf-8-sig") if isinstance(data, bytes) else data
         for _ in range(ATTEMPTS):
             try:
-                with self._runtime.store.transaction(tenant=self._tenant) as tx:
+                with self._caller.writing(connection) as tx:
                     rows = self._write(tx, loaded, xml, actor)
-                    tx.wake()
             except ConflictError:  # another deployment took the version number: read again
                 continue
             for row, graph in rows:
@@ -92,19 +100,6 @@ class Deployments:
         for row in rows:
             _open_starts(tx, row, graphs[row.key])
         return [(row, graphs[row.key]) for row in rows]
-
-    def get(self, key: str, version: int | None = None) -> Definition:
-        """The definition that a start means: the latest, or a certain version (R05)."""
-        with self._runtime.store.reading(tenant=self._tenant) as tx:
-            latest = definitions.load_latest(tx, self._tenant, [key]).get(key)
-            if latest is None:
-                raise NotFoundError(f"no process {key!r} is deployed")
-            if version is None or version == latest.version:
-                return latest
-            found = definitions.load_version(tx, self._tenant, key, version)
-        if found is None:
-            raise NotFoundError(f"process {key!r} has no version {version}; the latest is {latest.version}")
-        return found
 
 
 def _read(source: str | bytes | Path) -> tuple[str | bytes, str]:

@@ -1,129 +1,45 @@
-"""Instances: starting, looking, and what an operator does to them."""
+"""Instances: looking at them, and what an operator does to them."""
 
 from __future__ import annotations
 
-import hashlib
+import logging
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import sqlalchemy as sa
 
+from bpm_engine.api.caller import Caller
 from bpm_engine.api.views import InstanceView, Page, instance_view
-from bpm_engine.core.changes import Outcome, Refused, Stale
-from bpm_engine.core.state import Instance, InstanceStatus, Variables
+from bpm_engine.core.state import InstanceStatus, Token
 from bpm_engine.core.stimuli import (
     CancelRequested,
     ResumeRequested,
     RetryRequested,
-    Started,
     Stimulus,
     SuspendRequested,
     TokensMoved,
     VariablesSet,
 )
 from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError
-from bpm_engine.handlers import Duration, span
-from bpm_engine.runtime import Runtime
-from bpm_engine.services.step import Submission, new_id
-from bpm_engine.store import search
-from bpm_engine.store.definitions import Definition
+from bpm_engine.store import lookup, search
+from bpm_engine.store import retention as removal
 from bpm_engine.store.search import InstanceFilter
-from bpm_engine.store.transaction import Transaction
-from bpm_engine.store.types import to_json
-from bpm_engine.store.values import check_instant, check_name, check_variables
 
+logger = logging.getLogger("bpm_engine.audit")
 Order = Literal["newest", "oldest"]
+Group = Literal["status", "definition"]
 
 
 class Instances:
-    def __init__(self, runtime: Runtime, tenant: str) -> None:
-        self._runtime = runtime
-        self._tenant = tenant
-
-    # -------------------------------------------------------------- starting
-
-    def start(
-        self,
-        definition: Definition,
-        variables: Mapping[str, Any],
-        *,
-        business_key: str | None,
-        idempotency_key: str | None,
-        at: str | None,
-        priority: int,
-        start_at: datetime | None,
-        subject: str | None,
-        correlation_id: str | None,
-        retention: Duration | None,
-        actor: str | None,
-        connection: sa.Connection | None,
-    ) -> InstanceView:
-        given = check_variables(dict(variables), self._runtime.value_limits)
-        for what, text in (("business_key", business_key), ("subject", subject)):
-            if text is not None:
-                check_name(text, what=what)
-        stimulus = Started(
-            instance_id=new_id(),
-            tenant_id=self._tenant,
-            definition_id=definition.id,
-            variables=given,
-            at=at,
-            business_key=business_key,
-            subject=subject,
-            correlation_id=correlation_id,
-            idempotency_key=idempotency_key,
-            input_hash=_input_hash(given, business_key) if idempotency_key else None,
-            priority=priority,
-            start_at=None if start_at is None else check_instant(start_at, what="start_at"),
-            retention=self._retention(retention),
-        )
-        if idempotency_key is not None:
-            check_name(idempotency_key, what="idempotency_key")
-            return self._start_once(definition, stimulus, actor, connection)
-        self._perform(stimulus, stimulus.instance_id, actor, connection)
-        return self.get(stimulus.instance_id, connection=connection)
-
-    def _start_once(
-        self, definition: Definition, stimulus: Started, actor: str | None, connection: sa.Connection | None
-    ) -> InstanceView:
-        """R35: the same key gives the same instance; the same key with another input is a conflict."""
-        existing = self._started(definition, stimulus, connection)
-        if existing is None:
-            try:
-                self._perform(stimulus, stimulus.instance_id, actor, connection)
-            except ConflictError:
-                existing = self._started(definition, stimulus, connection)
-                if existing is None:
-                    raise
-        return self.get(existing.id if existing else stimulus.instance_id, connection=connection)
-
-    def _started(
-        self, definition: Definition, stimulus: Started, connection: sa.Connection | None
-    ) -> Instance | None:
-        with self._runtime.looking(self._tenant, connection) as tx:
-            found = search.find_started(tx, self._tenant, definition.key, stimulus.idempotency_key or "")
-        if found is not None and found.input_hash != stimulus.input_hash:
-            raise ConflictError(
-                f"the idempotency key {stimulus.idempotency_key!r} was used to start {definition.key!r} "
-                f"with another input (instance {found.id})"
-            )
-        return found
-
-    def _retention(self, retention: Duration | None) -> int | None:
-        if retention is None:
-            return None
-        seconds = span(retention, "retention").total_seconds()
-        cap = self._runtime.config.retention_cap
-        if seconds > cap:
-            raise InvalidInputError(f"retention may be at most {cap / 86400:g} days")
-        return int(seconds)
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
 
     # -------------------------------------------------------------- looking
 
     def get(self, instance_id: str, *, connection: sa.Connection | None = None) -> InstanceView:
-        with self._runtime.looking(self._tenant, connection) as tx:
-            instance = self._known(tx, instance_id)
+        with self._caller.reading(connection) as tx:
+            instance = self._caller.instance(tx, instance_id)
             variables = search.load_variables(tx, [instance.id])
             tokens = search.load_tokens(tx, [instance.id])
         return instance_view(instance, variables.get(instance.id, {}), tokens)
@@ -136,18 +52,19 @@ class Instances:
         version: int | None = None,
         business_key: str | None = None,
         subject: str | None = None,
-        variables: Variables | None = None,
+        variables: Mapping[str, Any] | None = None,
         node: str | None = None,
         incidents: bool | None = None,
         started_after: datetime | None = None,
         started_before: datetime | None = None,
-        parent_id: str | None = None,
+        parent: str | None = None,
         order: Order = "newest",
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[InstanceView]:
-        wanted = InstanceFilter(
-            status=_status(status),
+        """All that is given must hold. `variables` must be contained in those of the process."""
+        wanted = self._filter(
+            status=status,
             definition=definition,
             version=version,
             business_key=business_key,
@@ -157,35 +74,77 @@ class Instances:
             incidents=incidents,
             started_after=started_after,
             started_before=started_before,
-            parent_id=parent_id,
+            parent=parent,
         )
-        if order not in ("newest", "oldest"):
-            raise InvalidInputError(f"order is newest or oldest, not {order!r}")
-        with self._runtime.store.reading(tenant=self._tenant) as tx:
-            page = search.find_instances(tx, self._tenant, wanted, order=order, limit=limit, cursor=cursor)
+        limit = self._caller.border.limit(limit)
+        with self._caller.reading() as tx:
+            page = search.find_instances(
+                tx, self._caller.tenant, wanted, order=order, limit=limit, cursor=cursor
+            )
             ids = [instance.id for instance in page.items]
             values = search.load_variables(tx, ids)
-            tokens = search.load_tokens(tx, ids)
-        of_instance: dict[str, list[Any]] = {each: [] for each in ids}
-        for token in tokens:
-            of_instance[token.instance_id].append(token)
-        views = tuple(instance_view(i, values.get(i.id, {}), of_instance[i.id]) for i in page.items)
+            tokens: dict[str, list[Token]] = {each: [] for each in ids}
+            for token in search.load_tokens(tx, ids):
+                tokens[token.instance_id].append(token)
+        views = tuple(instance_view(i, values.get(i.id, {}), tokens[i.id]) for i in page.items)
         return Page(views, page.cursor)
 
-    def count(self, by: Literal["status", "definition"] | None = None, **filters: Any) -> Any:
-        """How many instances there are; `by` gives a number per status or per definition."""
-        wanted = InstanceFilter(**{**filters, "status": _status(filters.get("status"))})
-        with self._runtime.store.reading(tenant=self._tenant) as tx:
-            counted = search.count_instances(tx, self._tenant, wanted)
+    @overload
+    def count(self, by: None = None, **filters: Any) -> int: ...
+
+    @overload
+    def count(self, by: Group, **filters: Any) -> dict[str, int]: ...
+
+    def count(self, by: Group | None = None, **filters: Any) -> int | dict[str, int]:
+        """How many instances there are; `by` gives a number per status or per definition.
+
+        The filters are those of `find`.
+        """
+        if by not in (None, "status", "definition"):
+            raise InvalidInputError(f"by is status or definition, not {by!r:.40}")
+        wanted = self._filter(**filters)
+        with self._caller.reading() as tx:
+            counted = search.count_instances(tx, self._caller.tenant, wanted)
         if by is None:
             return sum(counted.values())
-        position = {"definition": 0, "status": 1}.get(by)
-        if position is None:
-            raise InvalidInputError(f"by is status or definition, not {by!r}")
         totals: dict[str, int] = {}
-        for key, number in counted.items():
-            totals[str(key[position])] = totals.get(str(key[position]), 0) + number
+        for (definition, status), number in counted.items():
+            name = definition if by == "definition" else str(status)
+            totals[name] = totals.get(name, 0) + number
         return totals
+
+    def _filter(
+        self,
+        *,
+        status: str | None = None,
+        definition: str | None = None,
+        version: int | None = None,
+        business_key: str | None = None,
+        subject: str | None = None,
+        variables: Mapping[str, Any] | None = None,
+        node: str | None = None,
+        incidents: bool | None = None,
+        started_after: datetime | None = None,
+        started_before: datetime | None = None,
+        parent: str | None = None,
+    ) -> InstanceFilter:
+        border = self._caller.border
+        border.names(
+            definition=definition, business_key=business_key, subject=subject, node=node, parent=parent
+        )
+        return InstanceFilter(
+            status=None if status is None else border.word(status, InstanceStatus, "status"),
+            definition=definition,
+            version=border.optional_number(version, "version"),
+            business_key=business_key,
+            subject=subject,
+            variables=None if variables is None else border.variables(variables),
+            node=node,
+            incidents=incidents,
+            started_after=border.instant(started_after, "started_after"),
+            started_before=border.instant(started_before, "started_before"),
+            parent_id=parent,
+        )
 
     # -------------------------------------------------------------- operating
 
@@ -197,7 +156,7 @@ class Instances:
         actor: str | None = None,
         connection: sa.Connection | None = None,
     ) -> InstanceView:
-        stimulus = CancelRequested(instance_id=instance_id, reason=reason)
+        stimulus = CancelRequested(instance_id=instance_id, reason=self._caller.border.reason(reason))
         return self._operate(stimulus, instance_id, actor, connection)
 
     def suspend(
@@ -208,7 +167,7 @@ class Instances:
         actor: str | None = None,
         connection: sa.Connection | None = None,
     ) -> InstanceView:
-        stimulus = SuspendRequested(instance_id=instance_id, reason=reason)
+        stimulus = SuspendRequested(instance_id=instance_id, reason=self._caller.border.reason(reason))
         return self._operate(stimulus, instance_id, actor, connection)
 
     def resume(
@@ -230,7 +189,7 @@ class Instances:
         actor: str | None = None,
         connection: sa.Connection | None = None,
     ) -> InstanceView:
-        given = check_variables(dict(variables), self._runtime.value_limits)
+        given = self._caller.border.variables(variables)
         stimulus = VariablesSet(instance_id=instance_id, variables=given)
         return self._operate(stimulus, instance_id, actor, connection)
 
@@ -244,49 +203,53 @@ class Instances:
         connection: sa.Connection | None = None,
     ) -> InstanceView:
         """Cancel what rests at `from_node` and begin at `to_node`; None leaves one of the two out."""
+        self._caller.border.names(from_node=from_node, to_node=to_node)
         stimulus = TokensMoved(instance_id=instance_id, from_node=from_node, to_node=to_node)
         return self._operate(stimulus, instance_id, actor, connection)
+
+    def delete(
+        self,
+        instance_id: str,
+        *,
+        reason: str = "",
+        actor: str | None = None,
+        connection: sa.Connection | None = None,
+    ) -> None:
+        """Hide an ended instance. Its rows stay until `purge`, or until its retention is over (R34)."""
+        reason = self._caller.border.reason(reason)
+        self._caller.border.names(actor=actor)
+        with self._caller.writing(connection) as tx:
+            instance = self._caller.instance(tx, instance_id)
+            if not removal.delete_instance(tx, self._caller.tenant, instance.id, reason=reason, actor=actor):
+                raise ConflictError(f"instance {instance_id} is {instance.status}; cancel it first")
+
+    def purge(
+        self, instance_id: str, *, actor: str | None = None, connection: sa.Connection | None = None
+    ) -> None:
+        """Remove an ended instance with everything it called, its history included. There is no way back."""
+        self._caller.border.names(actor=actor)
+        with self._caller.writing(connection) as tx:
+            top = lookup.get_any_instance(tx, self._caller.tenant, instance_id)
+            if top is None:
+                raise NotFoundError(f"there is no instance {instance_id!r:.80}")
+            if top.depth > 0:
+                raise ConflictError(
+                    f"instance {instance_id} was called by another; purge the top, {top.root_instance_id}"
+                )
+            if not removal.purge_tree(tx, self._caller.tenant, top.id):
+                raise ConflictError(f"instance {instance_id} has not ended; cancel it first")
+        logger.info("instance %s is purged, asked by %s", instance_id, actor or "nobody in particular")
 
     def _operate(
         self, stimulus: Stimulus, instance_id: str, actor: str | None, connection: sa.Connection | None
     ) -> InstanceView:
-        with self._runtime.looking(self._tenant, connection) as tx:
-            instance = self._known(tx, instance_id)
-        self._perform(stimulus, instance.root_instance_id, actor, connection)
+        with self._caller.reading(connection) as tx:
+            instance = self._caller.instance(tx, instance_id)
+        self._caller.ask(
+            stimulus,
+            instance.root_instance_id,
+            about=f"instance {instance_id}",
+            actor=actor,
+            connection=connection,
+        )
         return self.get(instance_id, connection=connection)
-
-    def _perform(
-        self, stimulus: Stimulus, root: str, actor: str | None, connection: sa.Connection | None
-    ) -> None:
-        submission = Submission(stimulus=stimulus, root=root, actor=actor)
-        (outcome,) = self._runtime.perform([submission], connection)
-        accepted(outcome)
-
-    def _known(self, tx: Transaction, instance_id: str) -> Instance:
-        found = search.get_instance(tx, self._tenant, instance_id)
-        if found is None:
-            raise NotFoundError(f"there is no instance {instance_id}")
-        return found
-
-
-def accepted(outcome: Outcome) -> None:
-    """Nothing, if it took effect; else the conflict that the caller must know of."""
-    match outcome:
-        case Refused("NOT_FOUND" | "UNKNOWN_NODE", message):
-            raise NotFoundError(message)
-        case Refused(_, message) | Stale(message):
-            raise ConflictError(message)
-
-
-def _status(text: str | None) -> InstanceStatus | None:
-    if text is None:
-        return None
-    try:
-        return InstanceStatus(text)
-    except ValueError:
-        names = ", ".join(InstanceStatus)
-        raise InvalidInputError(f"status is one of {names}, not {text!r}") from None
-
-
-def _input_hash(variables: Variables, business_key: str | None) -> str:
-    return hashlib.sha256(to_json([business_key, sorted(variables.items())]).encode()).hexdigest()

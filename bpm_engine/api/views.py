@@ -1,16 +1,31 @@
-"""What the engine shows of itself: frozen, with the names that users type."""
+"""What the engine shows of itself: frozen, with the names that users type. Times are aware and in UTC."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Generic, TypeVar
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
 
-from bpm_engine.core.state import Instance, Token, TokenState, Variables
+from bpm_engine.core.state import HumanTask, Instance, LogEntry, Token, TokenState, Variables
 from bpm_engine.problems import Problem
 from bpm_engine.store.definitions import Definition
+from bpm_engine.store.outbox import OutboxRow
+from bpm_engine.store.timers import Schedule
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    items: tuple[T, ...]
+    cursor: str | None  # of the next page; None: this was the last one
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +64,7 @@ class DefinitionView:
     name: str
     deployment_id: str
     deployed_at: datetime
+    deployed_by: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +74,115 @@ class Deployment:
     problems: tuple[Problem, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    items: tuple[T, ...]
-    cursor: str | None  # of the next page; None: this was the last one
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskView:
+    """A user task that a person does."""
 
-    def __iter__(self) -> Any:
-        return iter(self.items)
+    id: str
+    instance_id: str
+    node_id: str
+    name: str
+    status: str
+    assignee: str | None
+    candidate_users: tuple[str, ...]
+    candidate_groups: tuple[str, ...]
+    priority: int
+    due_at: datetime | None
+    follow_up_at: datetime | None
+    form_key: str | None
 
-    def __len__(self) -> int:
-        return len(self.items)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentView:
+    """A token that cannot go on: why, where, since when."""
+
+    id: str  # of the token
+    instance_id: str
+    node_id: str
+    code: str
+    message: str
+    traceback: str
+    since: datetime | None
+    attempts: int  # failed ones of this activation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryEntry:
+    """One row of the append-only history; `seq` counts without a gap per instance."""
+
+    seq: int
+    kind: str
+    at: datetime
+    node_id: str | None
+    token_id: str | None
+    activation: int | None
+    actor: str | None
+    data: Variables | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepView:
+    """One run of one node."""
+
+    node_id: str
+    token_id: str
+    activation: int
+    status: str  # running, completed, skipped, cancelled or failed
+    started_at: datetime
+    ended_at: datetime | None
+    duration: timedelta | None
+    attempts: int
+    input: Variables | None
+    output: Variables | None
+    error: Variables | None  # the last one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleView:
+    """A timer start event of the latest version of a process."""
+
+    id: str
+    definition_key: str
+    node_id: str
+    status: str
+    due_at: datetime | None  # None: nothing left to fire
+    cycle: str | None
+    fired: int
+    catch_up: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    """An event on its way out."""
+
+    id: str
+    instance_id: str
+    seq: int
+    type: str
+    data: Variables
+    at: datetime
+    status: str
+    attempts: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something in the database that must not be."""
+
+    name: str
+    rows: tuple[str, ...]  # ids of the first of them
+    count: int
+    advice: str
+
+    def __str__(self) -> str:
+        more = ", …" if self.count > len(self.rows) else ""
+        return f"{self.name} ({self.count}): {', '.join(self.rows)}{more}. {self.advice}"
 
 
 def token_view(token: Token) -> TokenView:
     waiting = token.waiting_for if token.state is TokenState.WAITING else token.topic
-    return TokenView(token.id, token.node_id, token.state, waiting, token.error)
+    return TokenView(token.id, token.node_id, str(token.state), waiting and str(waiting), token.error)
 
 
 def instance_view(instance: Instance, variables: Variables, tokens: list[Token]) -> InstanceView:
@@ -80,7 +190,7 @@ def instance_view(instance: Instance, variables: Variables, tokens: list[Token])
         id=instance.id,
         definition_key=instance.definition_key,
         definition_version=instance.definition_version,
-        status=instance.status,
+        status=str(instance.status),
         business_key=instance.business_key,
         subject=instance.subject,
         correlation_id=instance.correlation_id,
@@ -103,4 +213,77 @@ def definition_view(definition: Definition) -> DefinitionView:
         name=definition.name,
         deployment_id=definition.deployment_id,
         deployed_at=definition.created_at,
+        deployed_by=definition.deployed_by,
+    )
+
+
+def task_view(task: HumanTask) -> TaskView:
+    return TaskView(
+        id=task.id,
+        instance_id=task.instance_id,
+        node_id=task.node_id,
+        name=task.name,
+        status=str(task.status),
+        assignee=task.assignee,
+        candidate_users=tuple(task.candidate_users),
+        candidate_groups=tuple(task.candidate_groups),
+        priority=task.priority,
+        due_at=task.due_at,
+        follow_up_at=task.follow_up_at,
+        form_key=task.form_key,
+    )
+
+
+def incident_view(token: Token) -> IncidentView:
+    error = token.error or {}
+    since = error.get("since")
+    return IncidentView(
+        id=token.id,
+        instance_id=token.instance_id,
+        node_id=token.node_id,
+        code=str(error.get("code", "")),
+        message=str(error.get("message", "")),
+        traceback=str(error.get("traceback", "")),
+        since=datetime.fromisoformat(since) if isinstance(since, str) else None,
+        attempts=token.attempt,
+    )
+
+
+def history_entry(entry: LogEntry) -> HistoryEntry:
+    return HistoryEntry(
+        seq=entry.seq,
+        kind=str(entry.kind),
+        at=entry.at,
+        node_id=entry.node_id,
+        token_id=entry.token_id,
+        activation=entry.activation,
+        actor=entry.actor,
+        data=entry.data,
+    )
+
+
+def schedule_view(schedule: Schedule) -> ScheduleView:
+    return ScheduleView(
+        id=schedule.id,
+        definition_key=schedule.definition_key,
+        node_id=schedule.node_id,
+        status=str(schedule.status),
+        due_at=schedule.due_at,
+        cycle=schedule.cycle,
+        fired=schedule.fired,
+        catch_up=schedule.catch_up,
+    )
+
+
+def event_view(event: OutboxRow) -> EventView:
+    return EventView(
+        id=event.id,
+        instance_id=event.instance_id,
+        seq=event.seq,
+        type=event.type,
+        data=event.data,
+        at=event.at,
+        status=str(event.status),
+        attempts=event.attempts,
+        error=event.error,
     )

@@ -33,7 +33,7 @@ from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import EngineError, UnavailableError
 from bpm_engine.services.step import Handoff, MessagesTakenError, Played, Step, Submission
 from bpm_engine.services.transactional import GuardedConnection, run_in_transaction
-from bpm_engine.store import log
+from bpm_engine.store import log, messages
 from bpm_engine.store.failures import CommitUnknownError, TransactionRetryError
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
@@ -176,11 +176,12 @@ class Committer:
         self._finish(played)
 
     def _happened(self, played: Played) -> bool:
-        """Whether the transaction whose answer was lost is there: by one row of its own in the log."""
-        if played.mark is None:
-            return True  # it changed nothing
+        """Whether the transaction whose answer was lost is there: by one row of its own in the log, or by a
+        message that it buffered. One that has neither changed nothing."""
         with self._store.reading() as tx:
-            return log.entry_exists(tx, played.mark)
+            if played.mark is not None:
+                return log.entry_exists(tx, played.mark)
+            return not played.messages or bool(messages.load_messages(tx, played.messages[:1]))
 
     def _drop(self, played: Played) -> None:
         """The transaction did not happen: whoever was handed a token does not have it."""

@@ -7,9 +7,11 @@ signal is one delivery row per subscription; each delivery is a step of its own.
 
 from __future__ import annotations
 
+from bpm_engine.core.changes import Refused
 from bpm_engine.core.state import Subscription
-from bpm_engine.core.stimuli import MessageDelivered, SignalDelivered, Started, Stimulus
+from bpm_engine.core.stimuli import SignalDelivered, Started, Stimulus
 from bpm_engine.services.committer import Committer
+from bpm_engine.services.intake import delivery
 from bpm_engine.services.step import Played, Submission, new_id
 from bpm_engine.store import messages
 from bpm_engine.store.messages import Delivery, Match, Message
@@ -44,7 +46,8 @@ class Correlator:
         return len(submissions) + self.deliver_signals()
 
     def deliver_signals(self) -> int:
-        """Everything that is pending, page by page; a delivery that cannot be made now is passed over."""
+        """Everything that is pending, page by page; how many are done with. What cannot be delivered now, to
+        a halted instance, is passed over."""
         after: tuple[str, str] | None = None
         count = 0
         while True:
@@ -52,51 +55,38 @@ class Correlator:
                 page = messages.pending_deliveries(tx, self._batch, after)
             if not page:
                 return count
-            self._committer.perform([_signal(delivery) for delivery in page])
-            count += len(page)
+            outcomes = self._committer.perform([_signal(each) for each in page])
+            count += sum(not isinstance(outcome, Refused) for outcome in outcomes)
             after = (page[-1].signal_id, page[-1].subscription_id)
 
 
 def deliveries_of(tx: Transaction, matches: list[Match]) -> list[Submission]:
-    """One submission per message; a subscription takes one of them at a time."""
-    chosen = {}
+    """One submission per message; a wait takes one of them at a time, a start any number."""
+    chosen: dict[str, Match] = {}
     for match in matches:
-        chosen.setdefault(match.subscription.id, match)
+        one_at_a_time = isinstance(match.subscription, Subscription)
+        chosen.setdefault(match.subscription.id if one_at_a_time else match.message_id, match)
     rows = {m.id: m for m in messages.load_messages(tx, [m.message_id for m in chosen.values()])}
     return [_message(rows[m.message_id], m) for m in chosen.values() if m.message_id in rows]
 
 
 def _message(message: Message, match: Match) -> Submission:
-    taker = match.subscription
-    stimulus: Stimulus
-    if isinstance(taker, Subscription):
-        stimulus = MessageDelivered(
-            subscription_id=taker.id, payload=message.payload, message_id=message.message_id
-        )
-        return Submission(stimulus=stimulus, root=taker.root_instance_id, message=message.id)
-    stimulus = Started(
-        instance_id=new_id(),
-        tenant_id=taker.tenant_id,
-        definition_id=taker.definition_id,
-        at=taker.node_id,
-        event_payload=message.payload,
-        business_key=message.correlation_key,
-    )
-    return Submission(stimulus=stimulus, root=stimulus.instance_id, message=message.id)
+    stimulus, root = delivery(message, match.subscription)
+    return Submission(stimulus=stimulus, root=root, message=message.id)
 
 
-def _signal(delivery: Delivery) -> Submission:
-    key = (delivery.signal_id, delivery.subscription_id)
+def _signal(due: Delivery) -> Submission:
+    key = (due.signal_id, due.subscription_id)
     stimulus: Stimulus
-    if delivery.root_instance_id is not None:
-        stimulus = SignalDelivered(subscription_id=delivery.subscription_id, payload=delivery.payload)
-        return Submission(stimulus=stimulus, root=delivery.root_instance_id, delivery=key)
-    assert delivery.definition_id is not None
+    if due.root_instance_id is not None:
+        stimulus = SignalDelivered(subscription_id=due.subscription_id, payload=due.payload)
+        return Submission(stimulus=stimulus, root=due.root_instance_id, delivery=key)
+    assert due.definition_id is not None
     stimulus = Started(
         instance_id=new_id(),
-        tenant_id=delivery.tenant_id,
-        definition_id=delivery.definition_id,
-        at=delivery.node_id,
-        event_payload=delivery.payload,
+        tenant_id=due.tenant_id,
+        definition_id=due.definition_id,
+        at=due.node_id,
+        event_payload=due.payload,
     )
     return Submission(stimulus=stimulus, root=stimulus.instance_id, delivery=key)

@@ -11,7 +11,7 @@ import logging
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from uuid_utils.compat import uuid7
 
@@ -26,7 +26,9 @@ from bpm_engine.core.state import LogEntry, Scope, SubscriptionKind, Token, Toke
 from bpm_engine.core.stimuli import Started, Stimulus
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import EngineError
+from bpm_engine.services import intake
 from bpm_engine.services.definitions import GraphCache, Lookup
+from bpm_engine.services.intake import Incoming
 from bpm_engine.store import changes as writing
 from bpm_engine.store import messages, trees
 from bpm_engine.store.schema import DeliveryStatus
@@ -55,6 +57,7 @@ class Submission:
     root: str  # its call tree; of a start the new instance itself
     actor: str | None = None
     message: str | None = None  # row of the message that it delivers
+    incoming: Incoming | None = None  # a message from outside: who takes it is found in the transaction
     delivery: tuple[str, str] | None = None  # row of the signal delivery
     misses: int = 0  # how often its tree was busy
     outcome: Outcome | None = None
@@ -70,7 +73,7 @@ class Played:
     broken: list[tuple[Submission, BaseException]] = field(default_factory=list)
     handed: list[Work] = field(default_factory=list)  # claimed for this worker by the commit itself
     subscriptions: list[str] = field(default_factory=list)  # new message waits: look for buffered messages
-    messages: list[str] = field(default_factory=list)  # thrown: look for takers
+    messages: list[str] = field(default_factory=list)  # thrown or buffered: look for takers
     signalled: bool = False  # deliveries were written
     ready: bool = False  # something became claimable, or due
     mark: LogEntry | None = None  # a row to recognise the commit by
@@ -93,6 +96,8 @@ class Policy:
     on_failure: OnFailure = "fail"
     step_events: bool = True
     handles: Callable[[str], bool] = lambda topic: False
+    message_ttl: timedelta = timedelta(hours=1)  # of messages that processes throw
+    message_buffer: int = 10_000  # unmatched messages kept per name
 
 
 Handoff = Callable[[Token, datetime], Token | None]
@@ -115,10 +120,17 @@ class Step:
         handoff: Handoff | None = None,
     ) -> None:
         """Fill `result`. `held`: trees locked by this transaction already; `wait`: wait for the others."""
-        ready = self._take(tx, submissions, held, wait, result)
+        known = intake.receive(tx.before_locks(), submissions, result)
+        ready = self._take(tx, known, held, wait, result)
         crash_point(LOCKED)
-        if not ready:
-            return
+        if ready:
+            self._advance(tx, ready, result, handoff)
+        intake.settle(tx, result, last=wait, buffer=self._policy.message_buffer)
+        crash_point(WRITTEN)
+
+    def _advance(
+        self, tx: Transaction, ready: list[Submission], result: Played, handoff: Handoff | None
+    ) -> None:
         game = _Game(tx, Lookup(self._cache), self._policy)
         game.load(loading.named(s.stimulus for s in ready))
         game.load_foreseen([s.stimulus for s in ready])
@@ -128,7 +140,6 @@ class Step:
         for made in changes:
             self._write(tx, game, made, result, handoff)
         _settle_waits(tx, result)
-        crash_point(WRITTEN)
 
     def _take(
         self,
@@ -159,7 +170,7 @@ class Step:
     ) -> None:
         if handoff is not None:
             result.handed += game.hand_off(made, handoff)
-        writing.apply(tx, made)
+        writing.apply(tx, made, message_ttl=self._policy.message_ttl)
         result.subscriptions += [
             s.id for s in made.subscriptions.inserted if s.kind is SubscriptionKind.MESSAGE
         ]

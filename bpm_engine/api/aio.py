@@ -1,0 +1,41 @@
+"""The same calls for async callers: each runs the sync call in a thread. No second implementation.
+
+Calls that only register or that hand out context managers (`handler`, `begin`, `running`) stay with the
+engine itself, and so does `run`, which never comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+SYNC_ONLY = frozenset({"aio", "begin", "handler", "run", "running"})
+
+
+class Asynchronous:
+    """Wraps an engine, or one of its subjects such as `instances`."""
+
+    def __init__(self, subject: object) -> None:
+        self._subject = subject
+
+    def tenant(self, name: str) -> Asynchronous:
+        return Asynchronous(self._subject.tenant(name))  # type: ignore[attr-defined]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in SYNC_ONLY:
+            raise AttributeError(f"{name} has no async form; call it on the engine itself")
+        value = getattr(self._subject, name)
+        return _in_thread(value) if callable(value) else Asynchronous(value)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(self._subject) if not name.startswith("_") and name not in SYNC_ONLY]
+
+
+def _in_thread(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(function)
+    async def call(*arguments: Any, **named: Any) -> Any:
+        return await asyncio.to_thread(function, *arguments, **named)
+
+    return call

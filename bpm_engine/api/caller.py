@@ -1,0 +1,96 @@
+"""One tenant's way to the engine: reading its rows, and asking the one writer for changes.
+
+The tenant is part of every query here, so that a foreign id is simply not found (R43).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import sqlalchemy as sa
+
+from bpm_engine.api.border import Border
+from bpm_engine.core.changes import Applied, Outcome, Refused
+from bpm_engine.core.state import Instance
+from bpm_engine.core.stimuli import Stimulus
+from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from bpm_engine.runtime import Runtime
+from bpm_engine.services.intake import BUFFER_FULL
+from bpm_engine.services.step import Submission
+from bpm_engine.store import search
+from bpm_engine.store.transaction import Transaction
+
+BAD_INPUT = frozenset({"NO_SUCH_START", "NO_NONE_START", "AMBIGUOUS_START", "NO_SUCH_NODE", "FIELD_INVALID"})
+
+
+class Caller:
+    def __init__(self, runtime: Runtime, tenant: str) -> None:
+        self.runtime = runtime
+        self.border = Border(runtime.value_limits)
+        self.tenant = self.border.name(tenant, "tenant")
+
+    @contextmanager
+    def reading(self, connection: sa.Connection | None = None) -> Iterator[Transaction]:
+        """With the caller's connection, what it has not committed yet is seen as well."""
+        self._check(connection)
+        with self.runtime.looking(self.tenant, connection) as tx:
+            yield tx
+
+    @contextmanager
+    def writing(self, connection: sa.Connection | None = None) -> Iterator[Transaction]:
+        """For rows that no call tree owns; everything else goes through `ask`."""
+        self._check(connection)
+        if connection is None:
+            with self.runtime.store.transaction(tenant=self.tenant) as tx:
+                yield tx
+                tx.wake()
+        else:
+            with self.runtime.store.joined(connection) as tx:
+                yield tx
+
+    def instance(self, tx: Transaction, instance_id: str) -> Instance:
+        found = search.get_instance(tx, self.tenant, instance_id)
+        if found is None:
+            raise NotFoundError(f"there is no instance {instance_id!r:.80}")
+        return found
+
+    def ask(
+        self,
+        stimulus: Stimulus,
+        root: str,
+        *,
+        about: str,
+        actor: str | None,
+        connection: sa.Connection | None,
+    ) -> None:
+        """Commit what follows from the stimulus; raises what the caller must know."""
+        submission = Submission(stimulus=stimulus, root=root, actor=actor)
+        self.submit(submission, about=about, connection=connection)
+
+    def submit(self, submission: Submission, *, about: str, connection: sa.Connection | None) -> None:
+        self.border.names(actor=submission.actor)
+        self._check(connection)
+        (outcome,) = self.runtime.perform([submission], connection)
+        if not isinstance(outcome, Applied):
+            _refuse(outcome, about)
+
+    def _check(self, connection: sa.Connection | None) -> None:
+        if connection is not None:
+            self.border.connection(connection, self.runtime.store.database.engine.dialect.name)
+            self.runtime.store.open()
+
+
+def _refuse(outcome: Outcome, about: str) -> NoReturn:
+    match outcome:
+        case Refused("NOT_FOUND", message):
+            raise NotFoundError(f"{about}: {message}")
+        case Refused(code, message) if code in BAD_INPUT:
+            raise InvalidInputError(f"{about}: {message}")
+        case Refused(code, message) if code == BUFFER_FULL:
+            raise UnavailableError(message)
+        case Refused(_, message):
+            raise ConflictError(f"{about}: {message}")
+        case _:
+            raise ConflictError(f"{about}: {getattr(outcome, 'reason', outcome)}")

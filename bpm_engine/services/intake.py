@@ -1,0 +1,168 @@
+"""Messages from outside, taken in by the writer's own transaction: written, matched and delivered together.
+
+`receive` comes before the call trees are locked: it writes the messages of the batch and finds who takes
+them. `settle` comes after the game. A message whose taker was busy, or had gone on by the time it was
+locked, is unwritten again and comes back with the next batch, so that nothing is left between sending and
+delivery, and the sender's answer is what really happened (bpmn.md, decision 17).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from bpm_engine.core.changes import Applied, Refused, Stale
+from bpm_engine.core.state import Subscription, Variables
+from bpm_engine.core.stimuli import MessageDelivered, Started
+from bpm_engine.store import inbox, messages
+from bpm_engine.store.messages import Message, StartSubscription
+from bpm_engine.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from bpm_engine.services.step import Played, Submission
+
+BUFFER_FULL = "MESSAGE_BUFFER_FULL"
+
+
+class MessageResult(StrEnum):
+    """What became of a message."""
+
+    DELIVERED = "delivered"  # a waiting instance took it
+    STARTED = "started"  # it started an instance
+    BUFFERED = "buffered"  # nobody waits for it yet; kept for its time to live
+    DROPPED = "dropped"  # nobody waits for it, and its time to live is zero
+    DUPLICATE = "duplicate"  # a message with this id was accepted before
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Incoming:
+    id: str  # of its row; the sender's own is `message_id`
+    tenant_id: str
+    name: str
+    correlation_key: str | None
+    payload: Variables
+    message_id: str | None
+    ttl: timedelta  # zero: dropped unless somebody takes it now
+    memory: timedelta  # how long at least its id is remembered once it is taken
+    result: MessageResult | None = None
+
+    def row(self, now: datetime) -> Message:
+        return Message(
+            id=self.id,
+            tenant_id=self.tenant_id,
+            name=self.name,
+            correlation_key=self.correlation_key,
+            payload=self.payload,
+            message_id=self.message_id,
+            expires_at=now + (self.ttl or self.memory),
+        )
+
+    def unclaimed(self) -> MessageResult:
+        return MessageResult.BUFFERED if self.ttl else MessageResult.DROPPED
+
+
+def delivery(
+    message: Message, taker: Subscription | StartSubscription
+) -> tuple[MessageDelivered | Started, str]:
+    """The stimulus and its call tree. A message starts the instance that has its row's id, so only one."""
+    if isinstance(taker, Subscription):
+        delivered = MessageDelivered(
+            subscription_id=taker.id, payload=message.payload, message_id=message.message_id
+        )
+        return delivered, taker.root_instance_id
+    started = Started(
+        instance_id=message.id,
+        tenant_id=taker.tenant_id,
+        definition_id=taker.definition_id,
+        at=taker.node_id,
+        event_payload=message.payload,
+        business_key=message.correlation_key,
+    )
+    return started, message.id
+
+
+def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) -> Sequence[Submission]:
+    """What there is to play: everything that is no message, and the messages that somebody takes."""
+    incoming = [s.incoming for s in submissions if s.incoming is not None]
+    if not incoming:
+        return submissions
+    # In one order everywhere: two transactions with the same message ids must not wait for each other.
+    incoming.sort(key=lambda each: (each.tenant_id, each.name, each.message_id or ""))
+    written = messages.add_messages(tx, [each.row(tx.now()) for each in incoming])
+    takers = {match.message_id: match.subscription for match in messages.match_messages(tx, written)}
+    given: set[str] = set()
+    ready = []
+    for submission in submissions:
+        message = submission.incoming
+        if message is None:
+            ready.append(submission)
+        elif message.id not in written:
+            _answer(submission, MessageResult.DUPLICATE, played)
+        elif (taker := takers.get(message.id)) is None:
+            _answer(submission, message.unclaimed(), played)
+        elif taker.id in given:  # one message at a time; it may wait again after the first
+            played.busy.append(submission)
+        else:
+            if isinstance(taker, Subscription):
+                given.add(taker.id)
+            submission.message = message.id
+            submission.stimulus, submission.root = delivery(message.row(tx.now()), taker)
+            ready.append(submission)
+    return ready
+
+
+def _answer(submission: Submission, result: MessageResult, played: Played) -> None:
+    assert submission.incoming is not None
+    submission.message = None
+    submission.incoming.result = result
+    submission.outcome = Applied()
+    played.played.append(submission)
+
+
+def settle(tx: Transaction, played: Played, *, last: bool, buffer: int) -> None:
+    """Say what became of each message; unwrite those that come again. `last`: they do not come again."""
+    for submission in [s for s in played.played if s.incoming is not None and s.message is not None]:
+        _judge(submission, played, last=last)
+    again = [s.incoming for s in (*played.busy, *(s for s, _ in played.broken)) if s.incoming is not None]
+    settled = [s for s in played.played if s.incoming is not None]
+    kept = [s for s in settled if s.incoming and s.incoming.result is MessageResult.BUFFERED]
+    refused = _refuse_over(tx, kept, buffer) if kept else []
+    dropped = [s.incoming for s in settled if s.incoming and s.incoming.result is MessageResult.DROPPED]
+    gone = [each.id for each in (*again, *dropped, *refused)]
+    if gone:
+        inbox.forget_messages(tx, gone)
+    played.messages += [s.incoming.id for s in kept if s.incoming and s.incoming not in refused]
+
+
+def _judge(submission: Submission, played: Played, *, last: bool) -> None:
+    message = submission.incoming
+    assert message is not None
+    if isinstance(submission.outcome, Applied):
+        started = isinstance(submission.stimulus, Started)
+        message.result = MessageResult.STARTED if started else MessageResult.DELIVERED
+    elif isinstance(submission.outcome, Stale) and not last:
+        played.played.remove(submission)
+        played.busy.append(submission)
+    else:
+        message.result = message.unclaimed()
+        submission.outcome = Applied()
+
+
+def _refuse_over(tx: Transaction, kept: list[Submission], buffer: int) -> list[Incoming]:
+    """Reliability: messages that nobody takes cannot fill the database."""
+    names = {(s.incoming.tenant_id, s.incoming.name) for s in kept if s.incoming is not None}
+    full = inbox.full_buffers(tx, names, buffer)
+    refused = []
+    for submission in kept:
+        message = submission.incoming
+        if message is not None and (message.tenant_id, message.name) in full:
+            submission.outcome = Refused(
+                BUFFER_FULL,
+                f"{buffer} messages named {message.name!r} wait already and nobody takes them; "
+                "try again later, or send with ttl=0",
+            )
+            refused.append(message)
+    return refused

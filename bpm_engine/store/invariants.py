@@ -1,0 +1,321 @@
+"""What must hold of the rows of a live database, each invariant one query that must find nothing (R59).
+
+Read-only and safe beside running workers: a step commits all its rows together, so no query can see half of
+one. The last group is about liveness: nothing is wrong with the rows, but nobody seems to work on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from bpm_engine.core.state import (
+    CompensationStatus,
+    InstanceStatus,
+    LogKind,
+    ScopeState,
+    SubscriptionStatus,
+    TaskStatus,
+    TimerStatus,
+    TokenState,
+    Waiting,
+)
+from bpm_engine.store.schema import (
+    ENDED,
+    GONE,
+    MessageStatus,
+    compensation_record,
+    execution_log,
+    fixed,
+    human_task,
+    message,
+    parallel_join,
+    process_definition,
+    process_instance,
+    scope,
+    subscription,
+    timer,
+    token,
+)
+from bpm_engine.store.transaction import Transaction
+from bpm_engine.store.types import Instant
+
+TENANT = sa.bindparam("tenant", type_=sa.Text())
+LATE = sa.bindparam("late", type_=Instant)
+OVERDUE = timedelta(hours=1)
+REPORT = "This must not happen: please report it with the rows named here."
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    name: str
+    query: sa.Select[Any]  # of one column: which rows break it
+    advice: str = REPORT
+
+
+def violations(
+    tx: Transaction, tenant_id: str, invariant: Invariant, shown: int
+) -> tuple[int, tuple[str, ...]]:
+    """How many rows break it, and the first of them."""
+    values = {"tenant": tenant_id, "late": tx.now() - OVERDUE}
+    found = invariant.query.subquery()
+    count = tx.execute(sa.select(sa.func.count()).select_from(found), values).scalar_one()
+    if not count:
+        return 0, ()
+    return count, tuple(str(row[0]) for row in tx.execute(invariant.query.limit(shown), values))
+
+
+# ------------------------------------------------------------------ the words of the queries
+
+
+def _of(table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    return sa.select(table.c.id).where(table.c.tenant_id == TENANT, *conditions).order_by(table.c.id)
+
+
+def _within(table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """Rows of a table together with their instances."""
+    joined = table.join(process_instance, process_instance.c.id == table.c.instance_id)
+    return _of(table, *conditions).select_from(joined)
+
+
+def _exists(*conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    return sa.exists().where(*conditions)
+
+
+def _count(table: sa.FromClause, *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+    return sa.select(sa.func.count()).select_from(table).where(*conditions).scalar_subquery()
+
+
+_TERMINAL = [fixed(state) for state in GONE]
+_ENDED = [fixed(status) for status in ENDED]
+_CLOSED = [fixed(ScopeState.COMPLETED), fixed(ScopeState.CANCELLED)]
+_HALTED = [fixed(InstanceStatus.FAILED), fixed(InstanceStatus.SUSPENDED)]
+other = token.alias("other")
+inner = scope.alias("inner_scope")
+called = process_instance.alias("called")
+
+IS_LIVE = token.c.state.not_in(_TERMINAL)
+OTHER_IS_LIVE = other.c.state.not_in(_TERMINAL)
+IS_WAITING = token.c.state == fixed(TokenState.WAITING)
+HAS_TIMER = _exists(timer.c.token_id == token.c.id, timer.c.status == fixed(TimerStatus.SCHEDULED))
+HAS_SUBSCRIPTION = _exists(
+    subscription.c.token_id == token.c.id, subscription.c.status == fixed(SubscriptionStatus.OPEN)
+)
+HAS_TASK = _exists(human_task.c.token_id == token.c.id, human_task.c.status == fixed(TaskStatus.OPEN))
+HAS_CALL = _exists(called.c.parent_token_id == token.c.id, called.c.status.not_in(_ENDED))
+HAS_SCOPE = _exists(inner.c.token_id == token.c.id, inner.c.state.not_in(_CLOSED))
+HAS_RECORD = _exists(
+    compensation_record.c.requested_by == token.c.id,
+    compensation_record.c.status == fixed(CompensationStatus.RUNNING),
+)
+REASONS = {
+    Waiting.TIMER: HAS_TIMER,
+    Waiting.RETRY: HAS_TIMER,
+    Waiting.START: HAS_TIMER,
+    Waiting.EVENT: sa.or_(HAS_TIMER, HAS_SUBSCRIPTION),
+    Waiting.HUMAN: HAS_TASK,
+    Waiting.CALL: HAS_CALL,
+    Waiting.SCOPE: HAS_SCOPE,
+}
+
+
+def _without_reason() -> sa.ColumnElement[bool]:
+    each = [sa.and_(token.c.waiting_for == fixed(why), ~has) for why, has in REASONS.items()]
+    return sa.or_(token.c.waiting_for.is_(None), *each)
+
+
+def _outlived(wait: sa.Table, is_open: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """Waits that are still open although who waited is gone, or the scope around it."""
+    gone = _exists(token.c.id == wait.c.token_id, token.c.state.in_(_TERMINAL))
+    closed = _exists(scope.c.id == wait.c.scope_id, scope.c.state.in_(_CLOSED))
+    return _of(wait, is_open, sa.or_(gone, closed))
+
+
+def _orphans(table: sa.Table) -> sa.Select[Any]:
+    return _of(table, ~_exists(scope.c.id == table.c.scope_id))
+
+
+def _foreign(table: sa.Table) -> sa.Select[Any]:
+    wrong = sa.or_(
+        process_instance.c.tenant_id != table.c.tenant_id,
+        process_instance.c.root_instance_id != table.c.root_instance_id,
+    )
+    return _within(table, wrong)
+
+
+def _log_with_gaps() -> sa.Select[Any]:
+    numbered = (
+        sa.select(
+            execution_log.c.instance_id,
+            sa.func.max(execution_log.c.seq).label("last"),
+            sa.func.count().label("number"),
+        )
+        .where(execution_log.c.tenant_id == TENANT)
+        .group_by(execution_log.c.instance_id)
+        .subquery("numbered")
+    )
+    return (
+        sa.select(scope.c.id)
+        .join(numbered, numbered.c.instance_id == scope.c.id)
+        .where(sa.or_(numbered.c.last != numbered.c.number, numbered.c.last != scope.c.seq))
+        .order_by(scope.c.id)
+    )
+
+
+def _completed_twice() -> sa.Select[Any]:
+    visit = (execution_log.c.token_id, execution_log.c.activation, execution_log.c.node_id)
+    return (
+        sa.select(execution_log.c.token_id)
+        .where(execution_log.c.tenant_id == TENANT, execution_log.c.kind == fixed(LogKind.COMPLETED))
+        .group_by(execution_log.c.instance_id, *visit)
+        .having(sa.func.count() > 1)
+    )
+
+
+def _miscounted_joins() -> sa.Select[Any]:
+    arrived = (
+        sa.select(sa.func.count(sa.distinct(token.c.flow_id)))
+        .where(
+            token.c.scope_id == parallel_join.c.scope_id,
+            token.c.node_id == parallel_join.c.node_id,
+            token.c.waiting_for == fixed(Waiting.JOIN),
+            IS_LIVE,
+        )
+        .correlate(parallel_join)
+        .scalar_subquery()
+    )
+    return _of(parallel_join, parallel_join.c.joined != arrived)
+
+
+def _two_compensations() -> sa.Select[Any]:
+    record = compensation_record.c
+    return (
+        sa.select(record.requested_by)
+        .where(record.tenant_id == TENANT, record.status == fixed(CompensationStatus.RUNNING))
+        .where(record.handler_id.is_not(None), _exists(token.c.id == record.requested_by, IS_LIVE))
+        .group_by(record.requested_by)
+        .having(sa.func.count() > 1)
+    )
+
+
+_SCHEDULED = timer.c.status == fixed(TimerStatus.SCHEDULED)
+_OWNED = (scope, token, parallel_join, timer, human_task, compensation_record)
+
+INVARIANTS: tuple[Invariant, ...] = (
+    Invariant(
+        "running instance without a token",
+        _of(
+            process_instance,
+            process_instance.c.status == fixed(InstanceStatus.RUNNING),
+            ~_exists(token.c.instance_id == process_instance.c.id, IS_LIVE),
+        ),
+    ),
+    Invariant(
+        "live token in an ended instance",
+        _within(token, IS_LIVE, process_instance.c.status.in_(_ENDED)),
+    ),
+    Invariant(
+        "ended instance without an end, or the other way round",
+        _of(
+            process_instance,
+            sa.case((process_instance.c.status.in_(_ENDED), 1), else_=0)
+            != sa.case((process_instance.c.ended_at.is_not(None), 1), else_=0),
+        ),
+    ),
+    Invariant("waiting token with nothing to wait for", _of(token, IS_WAITING, _without_reason())),
+    Invariant(
+        "compensation that nobody carries out",
+        _of(token, IS_WAITING, token.c.waiting_for == fixed(Waiting.COMPENSATION), ~HAS_RECORD),
+    ),
+    Invariant(
+        "token held in a running instance",
+        _within(token, token.c.held, IS_LIVE, process_instance.c.status == fixed(InstanceStatus.RUNNING)),
+    ),
+    Invariant(
+        "claimable token in a halted instance",
+        _within(token, token.c.ready_topic.is_not(None), process_instance.c.status.in_(_HALTED)),
+    ),
+    Invariant(
+        "incident without a reason",
+        _of(token, token.c.state == fixed(TokenState.FAILED), token.c.error.is_(None)),
+    ),
+    Invariant(
+        "executing token without a lease",
+        _of(
+            token,
+            token.c.state == fixed(TokenState.EXECUTING),
+            sa.or_(token.c.lease_owner.is_(None), token.c.lease_until.is_(None)),
+        ),
+    ),
+    Invariant("timer that outlived its token or scope", _outlived(timer, _SCHEDULED)),
+    Invariant(
+        "subscription that outlived its token or scope",
+        _outlived(subscription, subscription.c.status == fixed(SubscriptionStatus.OPEN)),
+    ),
+    Invariant(
+        "task that outlived its token or scope",
+        _outlived(human_task, human_task.c.status == fixed(TaskStatus.OPEN)),
+    ),
+    Invariant(
+        "scope that counts its tokens wrongly",
+        _of(scope, scope.c.live != _count(other, other.c.scope_id == scope.c.id, OTHER_IS_LIVE)),
+    ),
+    Invariant(
+        "instance that counts its tokens wrongly",
+        _of(
+            scope,
+            scope.c.id == scope.c.instance_id,
+            scope.c.population != _count(other, other.c.instance_id == scope.c.id, OTHER_IS_LIVE),
+        ),
+    ),
+    Invariant(
+        "closed scope with live tokens",
+        _of(scope, scope.c.state.in_(_CLOSED), _exists(token.c.scope_id == scope.c.id, IS_LIVE)),
+    ),
+    Invariant("join that counts its arrivals wrongly", _miscounted_joins()),
+    Invariant("two compensations at once", _two_compensations()),
+    Invariant("history with a gap", _log_with_gaps()),
+    Invariant("node run completed twice", _completed_twice()),
+    Invariant(
+        "called instance that outlived its caller",
+        _of(
+            process_instance,
+            process_instance.c.status.not_in(_ENDED),
+            _exists(token.c.id == process_instance.c.parent_token_id, token.c.state.in_(_TERMINAL)),
+        ),
+    ),
+    Invariant(
+        "instance without its definition",
+        _of(process_instance, ~_exists(process_definition.c.id == process_instance.c.definition_id)),
+    ),
+    *(Invariant(f"{table.name} without a scope", _orphans(table)) for table in _OWNED if table is not scope),
+    *(
+        Invariant(f"{table.name} of another tenant or tree than its instance", _foreign(table))
+        for table in _OWNED
+    ),
+    Invariant(
+        "consumed message without a receiver",
+        _of(message, message.c.status == fixed(MessageStatus.CONSUMED), message.c.consumed_by.is_(None)),
+    ),
+)
+
+LIVENESS: tuple[Invariant, ...] = (
+    Invariant(
+        "lease expired an hour ago",
+        _of(token, token.c.state == fixed(TokenState.EXECUTING), token.c.lease_until < LATE),
+        "The recovery service takes such tokens back: is it running?",
+    ),
+    Invariant(
+        "timer overdue by an hour",
+        _within(
+            timer,
+            _SCHEDULED,
+            timer.c.due_at < LATE,
+            process_instance.c.status == fixed(InstanceStatus.RUNNING),
+        ),
+        "The timers service fires it: is it running, and does it keep up?",
+    ),
+)
