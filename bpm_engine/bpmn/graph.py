@@ -31,6 +31,8 @@ from bpm_engine.bpmn.frozen import FrozenDict
 
 
 class Kind(StrEnum):
+    __hash__ = str.__hash__  # StrEnum's own is a Python function, and kinds are keys in the hot path
+
     START = "start"  # begins a scope; spec Start
     PASS = "pass"  # noqa: S105 - nothing to do: abstract and manual task, none intermediate event
     CHOICE = "choice"  # exclusive gateway

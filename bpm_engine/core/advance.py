@@ -82,7 +82,7 @@ def advance(
     for index, stimulus in enumerate(stimuli):
         mark = draft.mark()
         try:
-            outcomes.append(_play(marking, stimulus))
+            outcomes.append(_play(marking, stimulus, mark))
         except Lacking as lack:
             draft.rollback(mark)
             lacking.append(lack.needs)
@@ -96,9 +96,8 @@ def advance(
     return changes
 
 
-def _play(marking: Marking, stimulus: Stimulus) -> Outcome:
+def _play(marking: Marking, stimulus: Stimulus, mark: int) -> Outcome:
     marking.begin()
-    mark = marking.draft.mark()
     try:
         outcome = ANSWERS[type(stimulus)](marking, stimulus)
     except Fault as fault:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from bpm_engine.core.state import Word
 
 
-class Step(Enum):
+class Step(Word):
     ENTER = "enter"
     COMPLETE = "complete"
     LEAVE = "leave"

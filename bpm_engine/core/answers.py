@@ -172,6 +172,7 @@ def continued(marking: Marking, stimulus: Continued) -> Outcome:
     token = _claimed(marking, stimulus.claim)
     if isinstance(token, Stale):
         return token
+    marking.continued = token.id
     marking.queue(STEP_OF[token.phase], token.id)
     return APPLIED
 

@@ -8,8 +8,10 @@ merge patch of the keys that were written, not as the whole object.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import msgspec
 
 from bpm_engine.core.state import (
     CompensationRecord,
@@ -53,28 +55,26 @@ class Refused:
 Outcome = Applied | Stale | Refused
 
 
-@dataclass(slots=True)
-class Rows(Generic[T]):
-    inserted: list[T] = field(default_factory=list)
-    updated: list[T] = field(default_factory=list)
+class Rows(msgspec.Struct, Generic[T]):
+    inserted: list[T] = []
+    updated: list[T] = []
 
     def __bool__(self) -> bool:
         return bool(self.inserted or self.updated)
 
 
-@dataclass(slots=True)
-class Changes:
-    instances: Rows[Instance] = field(default_factory=Rows)
-    scopes: Rows[Scope] = field(default_factory=Rows)
-    patches: dict[str, Variables] = field(default_factory=dict)  # scope id -> written keys, updated scopes
-    tokens: Rows[Token] = field(default_factory=Rows)
-    joins: Rows[Join] = field(default_factory=Rows)
-    timers: Rows[Timer] = field(default_factory=Rows)
-    subscriptions: Rows[Subscription] = field(default_factory=Rows)
-    tasks: Rows[HumanTask] = field(default_factory=Rows)
-    compensations: Rows[CompensationRecord] = field(default_factory=Rows)
-    log: list[LogEntry] = field(default_factory=list)
-    outbox: list[OutboxEvent] = field(default_factory=list)
-    messages: list[ThrownMessage] = field(default_factory=list)
-    signals: list[ThrownSignal] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)  # one per stimulus, in their order
+class Changes(msgspec.Struct):
+    instances: Rows[Instance] = msgspec.field(default_factory=Rows)
+    scopes: Rows[Scope] = msgspec.field(default_factory=Rows)
+    patches: dict[str, Variables] = {}  # scope id -> written keys, updated scopes
+    tokens: Rows[Token] = msgspec.field(default_factory=Rows)
+    joins: Rows[Join] = msgspec.field(default_factory=Rows)
+    timers: Rows[Timer] = msgspec.field(default_factory=Rows)
+    subscriptions: Rows[Subscription] = msgspec.field(default_factory=Rows)
+    tasks: Rows[HumanTask] = msgspec.field(default_factory=Rows)
+    compensations: Rows[CompensationRecord] = msgspec.field(default_factory=Rows)
+    log: list[LogEntry] = []
+    outbox: list[OutboxEvent] = []
+    messages: list[ThrownMessage] = []
+    signals: list[ThrownSignal] = []
+    outcomes: list[Outcome] = []  # one per stimulus, in their order

@@ -80,6 +80,8 @@ class Table(Generic[K, R]):
 
     def rows(self) -> Rows[R]:
         found: Rows[R] = Rows()
+        if not self.current:
+            return found
         for key, row in self.current.items():
             before = self.base.get(key)
             if before is None:
@@ -157,10 +159,6 @@ class Draft:
         if row is None:
             raise Lacking(Needs(instances=frozenset({instance_id})))
         return row
-
-    def variable_layers(self, scope: Scope) -> tuple[Variables, Variables]:
-        """What the scope declares: first what was written in this advance, then what was there."""
-        return self.patches.get(scope.id) or {}, scope.variables
 
     # ------------------------------------------------------------------ writing
 

@@ -131,15 +131,16 @@ def _parked_at(marking: Marking, join: Join) -> list[Token]:
 def settle(marking: Marking) -> bool:
     """Fire what the rest of the marking lets fire; True when there is something to do again."""
     touched, marking.dirty = marking.dirty, {}
+    dead: Scope | None = None
     for scope_id in touched:
         scope = marking.draft.scope(scope_id)
         if scope.inclusive_waiting and scope.state is ScopeState.ACTIVE and _fire_inclusive(marking, scope):
             marking.dirty.update(touched)
             return True
-    for scope_id in touched:
-        scope = marking.draft.scope(scope_id)
         if 0 < scope.live == scope.parked and scope_id == scope.root_instance_id:
-            _report_deadlock(marking, scope)
+            dead = scope
+    if dead is not None:
+        _report_deadlock(marking, dead)
     return bool(marking.agenda)
 
 

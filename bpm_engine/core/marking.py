@@ -92,6 +92,7 @@ class Marking:
         "agenda",
         "budget",
         "context",
+        "continued",
         "definitions",
         "dirty",
         "draft",
@@ -108,14 +109,17 @@ class Marking:
         self.agenda: deque[tuple[Step, str]] = deque()
         self.graphs: dict[str, Graph] = {}
         self.results: dict[str, Variables] = {}  # token id -> what its node produced, for the history
-        self.begin()
+        self.dirty: dict[str, None] = {}  # scopes whose tokens have changed
+        self.budget = context.limits.steps
+        self.continued: str | None = None  # a token that has rested before its node already
 
     def begin(self) -> None:
         """Before each stimulus: budgets are per stimulus, so that batching stays invisible."""
         self.agenda.clear()
         self.results.clear()
-        self.dirty: dict[str, None] = {}
+        self.dirty = {}
         self.budget = self.context.limits.steps
+        self.continued = None
 
     # ------------------------------------------------------------------ looking
 
@@ -224,15 +228,14 @@ class Marking:
         return token
 
     def start(self, token: Token) -> None:
-        """Let a token enter its node now, unless the node wants a rest before."""
-        if not self.node(token).async_before:
-            self.queue(Step.ENTER, token.id)
+        """Let a token enter its node."""
+        self.agenda.append((Step.ENTER, token.id))
 
     def _recount(self, before: Token, after: Token) -> None:
         self.dirty[after.scope_id] = None
-        if before.state is after.state and before.waiting_for is after.waiting_for:
-            return
         ended = after.state in TERMINAL_TOKENS
+        if not ended and before.waiting_for is after.waiting_for is None:
+            return
         was, now = _is_parked(before), _is_parked(after)
         if ended:
             self._populate(after.instance_id, -1)
@@ -383,6 +386,8 @@ def _enter(marking: Marking, token: Token) -> None:
         return
     marking.budget -= 1
     visit = marking.visit(token)
+    if visit.node.async_before and token.id != marking.continued:
+        return
     if visit.node.kind is Kind.REPEAT and repetition.is_feeder(marking, token):
         repetition.feed_more(marking, token)
         return

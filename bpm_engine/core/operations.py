@@ -217,6 +217,7 @@ def _retry_token(marking: Marking, token: Token) -> None:
         compensation.mark(marking, token.compensates, CompensationStatus.RUNNING)
     if token.phase is not Phase.INSIDE:
         token = marking.put(token, state=TokenState.READY, error=None, topic=None, waiting_for=None)
+        marking.continued = token.id
         marking.queue(STEP_OF[token.phase], token.id)
     elif token.topic is not None:
         if waits.may_have(marking.node(token), token):

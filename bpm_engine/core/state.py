@@ -3,7 +3,7 @@
 One record per table; the fields are the columns, in the same words (times of creation and update are
 the store's affair). Records are frozen msgspec structs: as strict as frozen dataclasses, ten times
 faster to make and to copy, and encoded to JSON without a detour (see docs/adr). A change is a new
-record made by `replace`.
+record made by `replace`. They hold JSON, which has no cycles, so the garbage collector passes them by.
 
 Root scope: an instance's outermost scope has the id of the instance. It carries the instance's log
 counter `seq`; the root scope of the top instance of a call tree is what the committer locks.
@@ -106,7 +106,7 @@ class Phase(Word):
     LEAVE = "leave"  # done; the outgoing flows are to be taken
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: str
     tenant_id: str
 
@@ -290,7 +290,7 @@ class LogKind(Word):
     ENDED = "ended"
 
 
-class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
+class LogEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Table execution_log: append-only, ordered by (instance_id, seq)."""
 
     tenant_id: str

@@ -57,9 +57,9 @@ DEADLINE = "DEADLINE"
 
 def may_have(node: Node, token: Token) -> bool:
     """Whether the token can have open waits; known without loading any."""
-    return bool(
-        node.kind in WAITING_KINDS or node.boundary or node.deadline is not None or token.waiting_for in TIMED
-    )
+    if node.boundary or node.deadline is not None or node.kind in WAITING_KINDS:
+        return True
+    return token.waiting_for in TIMED
 
 
 # ------------------------------------------------------------------ opening
