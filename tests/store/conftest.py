@@ -7,77 +7,14 @@ clock.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import psycopg
 import pytest
-from support.postgres.databases import Databases, Template
+from support.databases import ALL, SHARED
 
-from bpm_engine.store import migrate
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.config import StoreConfig
-from bpm_engine.store.schema import metadata
-from bpm_engine.store.store import Store, connect
-
-ALL = ("postgresql", "sqlite file", "sqlite memory")
-
-
-def migrated(url: str) -> None:
-    database = connect(StoreConfig(url=url))
-    migrate.upgrade(database)
-    database.close()
-
-
-SCHEMA = Template("store_schema", migrated)
-
-
-@pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("schema") / "template.db"
-    migrated(f"sqlite:///{path}")
-    return path
-
-
-@pytest.fixture(scope="session")
-def postgresql_schema(postgresql_databases: Databases) -> Iterator[str]:
-    """One migrated database for all tests that leave its tables as they are; emptied between them."""
-    with postgresql_databases.clone(SCHEMA) as url:
-        yield url
-
-
-@pytest.fixture
-def emptied_url(postgresql_schema: str) -> Iterator[str]:
-    yield postgresql_schema
-    with psycopg.connect(postgresql_schema) as connection:
-        for table in ("execution_log", "process_instance"):
-            connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
-        for table in reversed(metadata.sorted_tables):
-            connection.execute(f"DELETE FROM {table.name}")
-        for table, trigger in (
-            ("execution_log", "bpm_append_only"),
-            ("execution_log", "bpm_no_truncate"),
-            ("process_instance", "bpm_delete_rule"),
-        ):
-            connection.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {trigger}")
-
-
-@pytest.fixture
-def url_of(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
-    """The URL of a migrated, empty database of the kind asked for."""
-
-    def url(kind: str) -> str:
-        match kind:
-            case "postgresql":
-                return str(request.getfixturevalue("emptied_url"))
-            case "sqlite file":
-                shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "bpm.db")
-                return f"sqlite:///{tmp_path / 'bpm.db'}"
-            case _:
-                return "sqlite://"
-
-    return url
+from bpm_engine.store.store import Store
 
 
 @pytest.fixture
@@ -93,7 +30,7 @@ def store(
         yield opened
 
 
-@pytest.fixture(params=["postgresql", "sqlite file"])
+@pytest.fixture(params=SHARED)
 def shared_store(
     request: pytest.FixtureRequest, url_of: Callable[[str], str], clock: ManualClock
 ) -> Iterator[Store]:
