@@ -67,7 +67,8 @@ class DestinationRules:
             raise RefusedDestinationError(f"the URL must begin with {' or '.join(schemes)}")
         if not parts.hostname or "@" in parts.netloc:
             raise RefusedDestinationError("the URL must have a host, and no user name or password")
-        port = port or (443 if parts.scheme == "https" else 80)
+        if port is None:
+            port = 443 if parts.scheme == "https" else 80
         if self.hosts is not None and parts.hostname not in self.hosts:
             raise RefusedDestinationError(f"host {parts.hostname} is not among the allowed ones")
         if self.ports is not None and port not in self.ports:

@@ -120,7 +120,7 @@ class WebhookPublisher:
         host = url.netloc.decode("ascii")
         request = self._open().stream(
             "POST",
-            url.copy_with(host=str(address)),
+            url.copy_with(host=str(address), port=destination.port),
             headers={**headers, "host": host},
             content=body,
             extensions={"sni_hostname": url.raw_host.decode("ascii")},

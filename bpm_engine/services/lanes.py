@@ -62,9 +62,9 @@ class Lanes:
 
     @property
     def under_way(self) -> int:
-        """Lanes that are not finished."""
+        """Lanes that are not collected."""
         with self._changed:
-            return len(self._waiting) + len(self._running)
+            return len(self._waiting) + len(self._running) + len(self._finished)
 
     def submit(self, lanes: list[Lane]) -> None:
         with self._changed:

@@ -77,12 +77,13 @@ class Loop:
         service: Service,
         wakeups: Wakeups | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        stopping: threading.Event | None = None,
     ) -> None:
-        """`wakeups` None: polling alone."""
+        """`wakeups` None: polling alone. `stopping` ends the loop when it is set."""
         self.service = service
         self._wakeups = wakeups
         self._now = now
-        self._stopping = threading.Event()
+        self._stopping = stopping or threading.Event()
         self._thread: threading.Thread | None = None
         self._logger = logging.getLogger(f"bpm_engine.{service.name}")
         self._failures = 0
