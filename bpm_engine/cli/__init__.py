@@ -15,6 +15,7 @@ from bpm_engine.cli.commands import LazyGroup, run
 @click.group(
     cls=LazyGroup,
     commands_at={
+        "db": ("bpm_engine.cli.db:db", "Bring the schema of a database up or down."),
         "show": ("bpm_engine.cli.show:show", "Show a process as text, or draw it as SVG."),
         "validate": ("bpm_engine.cli.validate:validate", "Report everything that is wrong with BPMN files."),
     },

@@ -51,6 +51,14 @@ def current(connection: sa.Connection) -> str | None:
     return context.get_current_revision()
 
 
+def find_revision(database: Database) -> str | None:
+    try:
+        with database.reading() as connection:
+            return current(connection)
+    except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+        translate(database.classify(error), error)
+
+
 def head() -> str:
     revision = _script_directory().get_current_head()
     assert revision is not None

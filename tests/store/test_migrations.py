@@ -1,0 +1,161 @@
+"""Migrations: they make the schema of the code, go up and down, and refuse what they do not know."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from support import rows as sample
+
+from bpm_engine.store import changes as changing
+from bpm_engine.store import migrate
+from bpm_engine.store.config import StoreConfig
+from bpm_engine.store.database import Database
+from bpm_engine.store.failures import SchemaVersionError
+from bpm_engine.store.schema import metadata
+from bpm_engine.store.store import Store, connect
+
+
+@pytest.fixture(params=["postgresql", "sqlite"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgresql":
+        return str(request.getfixturevalue("postgresql_url"))
+    return f"sqlite:///{tmp_path / 'empty.db'}"
+
+
+@pytest.fixture
+def database(empty_url: str) -> Iterator[Database]:
+    opened = connect(StoreConfig(url=empty_url))
+    yield opened
+    opened.close()
+
+
+def described(database: Database) -> set[str]:
+    """Every table, column, constraint, index and trigger, in the database's own words."""
+    queries = {
+        "postgresql": """
+            SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint
+            WHERE connamespace = 'public'::regnamespace
+            UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+            UNION ALL SELECT concat_ws(' ', table_name, column_name, data_type, is_nullable,
+            generation_expression) FROM information_schema.columns WHERE table_schema = 'public' UNION ALL
+            SELECT c.relname || ' ' || option FROM pg_class c, unnest(c.reloptions) option WHERE
+            c.relnamespace = 'public'::regnamespace AND starts_with(option, 'fillfactor')""",
+        "sqlite": "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND type <> 'trigger'",
+    }
+    with database.engine.connect() as connection:
+        rows = connection.exec_driver_sql(queries[connection.dialect.name]).scalars()
+        found = {_same_spelling(row) for row in rows}
+    return {line for line in found if migrate.VERSION_TABLE not in line}
+
+
+def _same_spelling(statement: str) -> str:
+    """Without the accidents of formatting; the columns and constraints of a CREATE TABLE in any order."""
+    text = re.sub(r"[\s\"]+", " ", statement).replace(" ,", ",").strip()
+    if text.startswith("CREATE TABLE"):
+        head, _, body = text.partition("(")
+        return head + " | ".join(sorted(re.split(r", (?![^()]*\))", body.rpartition(")")[0].strip())))
+    return text
+
+
+def test_the_migrated_schema_is_the_schema_of_the_code(database: Database) -> None:
+    migrate.upgrade(database)
+    migrated = described(database)
+    with database.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": migrate.VERSION_TABLE})
+        assert compare_metadata(context, metadata) == []
+    migrate.downgrade(database, "base")
+    with database.writing() as connection:
+        metadata.create_all(connection)
+        connection.commit()
+    assert described(database) == migrated
+
+
+def test_down_and_up_again_leaves_usable_tables(database: Database, empty_url: str) -> None:
+    migrate.upgrade(database)
+    migrate.downgrade(database, "base")
+    with database.engine.connect() as connection:
+        assert set(sa.inspect(connection).get_table_names()) <= {migrate.VERSION_TABLE}
+        assert migrate.current(connection) is None
+    migrate.upgrade(database)
+    with Store(empty_url) as store, store.transaction() as tx:
+        changing.apply(tx, sample.started(sample.instance()))
+
+
+def test_upgrading_twice_changes_nothing(database: Database) -> None:
+    migrate.upgrade(database)
+    before = described(database)
+    migrate.upgrade(database)
+    assert described(database) == before
+
+
+def test_the_revisions_are_one_line() -> None:
+    assert len(migrate._script_directory().get_heads()) == 1
+    assert all(not script.is_branch_point for script in migrate._script_directory().walk_revisions())
+
+
+def test_a_newer_schema_is_refused_with_advice(database: Database, empty_url: str) -> None:
+    migrate.upgrade(database)
+    with database.writing() as connection:
+        connection.exec_driver_sql(f"UPDATE {migrate.VERSION_TABLE} SET version_num = '9999'")
+        connection.commit()
+    refused = pytest.raises(SchemaVersionError, match=r"9999.*upgrade this installation")
+    with Store(empty_url) as store, refused:
+        store.open()
+    with refused:
+        migrate.upgrade(database)
+    with refused:
+        migrate.downgrade(database, "base")
+
+
+def test_a_server_without_schema_is_refused_with_advice(postgresql_url: str) -> None:
+    with Store(postgresql_url) as store, pytest.raises(SchemaVersionError, match="bpm db upgrade"):
+        store.open()
+
+
+def test_a_sqlite_file_gets_its_schema_on_first_use(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'new.db'}") as store, store.transaction() as tx:
+        changing.apply(tx, sample.started(sample.instance()))
+
+
+def upgrade_at(url: str, barrier: object, outcomes: object) -> None:
+    database = connect(StoreConfig(url=url))
+    try:
+        barrier.wait()
+        migrate.upgrade(database)
+        outcomes.put("done")
+    except Exception as error:  # noqa: BLE001  the parent reports it
+        outcomes.put(repr(error))
+    finally:
+        database.close()
+
+
+def test_two_processes_that_migrate_at_once_do_not_break_each_other(
+    empty_url: str, database: Database
+) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier, outcomes = context.Barrier(3), context.Queue()
+    others = [context.Process(target=upgrade_at, args=(empty_url, barrier, outcomes)) for _ in range(3)]
+    for process in others:
+        process.start()
+    assert [outcomes.get(timeout=60) for _ in others] == ["done"] * 3
+    for process in others:
+        process.join()
+    with database.engine.connect() as connection:
+        assert migrate.current(connection) == migrate.head()
+
+
+def test_a_failing_migration_leaves_the_schema_as_it_was(database: Database) -> None:
+    with database.writing() as connection:
+        connection.exec_driver_sql("CREATE TABLE schedule (id integer)")
+        connection.commit()
+    with pytest.raises(sa.exc.DBAPIError, match="schedule"):
+        migrate.upgrade(database)
+    with database.engine.connect() as connection:
+        assert sa.inspect(connection).get_table_names() == ["schedule"]
