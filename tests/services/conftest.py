@@ -63,5 +63,3 @@ def store(database_url: str, clock: ManualClock) -> Iterator[Store]:
 def live_store(database_url: str) -> Iterator[Store]:
     with Store(StoreConfig(url=database_url, pool_size=10)) as opened:
         yield opened
-
-

@@ -74,14 +74,20 @@ def write_in_steps(store: Store, owners: list[Instance], events: int, seed: int)
                 tx.wake()
 
 
-def deliver_all(store: Store, *, writers: int, dispatchers: int, instances: int, events: int, seed: int) -> None:
+def deliver_all(
+    store: Store, *, writers: int, dispatchers: int, instances: int, events: int, seed: int
+) -> None:
     outside = Unreliable(seed, writers * instances * events)
     services = Services(
         [
             Service(
                 name=f"outbox-{n}",
                 run_once=dispatcher(
-                    store, outside, attempts=10_000, pause=timedelta(milliseconds=20), threads=4  # type: ignore[arg-type]
+                    store,
+                    outside,
+                    attempts=10_000,
+                    pause=timedelta(milliseconds=20),
+                    threads=4,  # type: ignore[arg-type]
                 ).run_once,
                 poll=0.05,
             )
@@ -189,7 +195,9 @@ def seconds_to_deliver(store: Store, poisoned: int) -> float:
 
     receiver.answer = answer
     service = dispatcher(store, receiver, threads=32)
-    services = Services([Service(name="outbox", run_once=service.run_once, drain=service.drain)], store.wakeups)
+    services = Services(
+        [Service(name="outbox", run_once=service.run_once, drain=service.drain)], store.wakeups
+    )
     begun = monotonic()
     services.start()
     try:

@@ -62,7 +62,11 @@ JSON = st.recursive(
 )
 
 
-@given(text=PRINTABLE, data=st.dictionaries(PRINTABLE, JSON, max_size=4), mode=st.sampled_from(["structured", "binary"]))
+@given(
+    text=PRINTABLE,
+    data=st.dictionaries(PRINTABLE, JSON, max_size=4),
+    mode=st.sampled_from(["structured", "binary"]),
+)
 def test_any_text_and_any_data_arrive_unchanged(text: str, data: dict[str, object], mode: str) -> None:
     read = judged(getattr(event(subject=text, data=data, extensions={"businesskey": text}), mode)())
     assert read.get_subject() == text
