@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bpm_engine.bpmn.graph import CompensationEvent, Kind, Throw
+from bpm_engine.bpmn.graph import CompensationEvent, Throw
+from bpm_engine.bpmn.graph import Scope as ScopeSpec
 from bpm_engine.core import incidents, propagation, scopes, waits
 from bpm_engine.core.effects import Compensate, Undone
 from bpm_engine.core.lifecycle import TERMINAL_TOKENS
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
     from bpm_engine.core.visit import Visit
 
-CONTAINERS = frozenset({Kind.SCOPE, Kind.REPEAT})
 PASSED_OVER = frozenset({"event", "repeat"})  # a throw in these compensates the scope around them
 
 
@@ -49,10 +49,12 @@ def record(marking: Marking, visit: Visit, order: int) -> None:
         return
     if node.undo is not None:
         _write(marking, token, order, handler_id=node.undo, snapshot=visit.view().flat())
-    elif node.kind in CONTAINERS and visit.graph.scopes[node.id].compensable:
-        for inner in marking.draft.scopes.where("token_id", token.id):
-            if inner.state is ScopeState.COMPLETED:
-                _write(marking, token, order, inner_scope_id=inner.id)
+    elif visit.ended_scope is not None and _can_be_undone(visit.graph.scopes[node.id]):
+        _write(marking, token, order, inner_scope_id=visit.ended_scope)
+
+
+def _can_be_undone(spec: ScopeSpec) -> bool:
+    return spec.compensable or spec.compensation_handler is not None
 
 
 def _write(

@@ -24,6 +24,7 @@ from bpm_engine.core.state import (
     OutboxEvent,
     Scope,
     Subscription,
+    SubscriptionKind,
     SubscriptionStatus,
     TaskStatus,
     ThrownMessage,
@@ -101,6 +102,7 @@ class Table(Generic[K, R]):
 class Draft:
     __slots__ = (
         "compensations",
+        "heard_by",
         "instances",
         "joins",
         "log",
@@ -139,6 +141,7 @@ class Draft:
         self.outbox: list[OutboxEvent] = []
         self.messages: list[ThrownMessage] = []
         self.signals: list[ThrownSignal] = []
+        self.heard_by: dict[str, int] = {}  # signal id -> how many subscriptions the draft had at the throw
 
     # ------------------------------------------------------------------ reading
 
@@ -280,8 +283,14 @@ class Draft:
             log=self.log,
             outbox=self.outbox,
             messages=self.messages,
-            signals=self.signals,
+            signals=[self._with_later(signal) for signal in self.signals],
         )
+
+    def _with_later(self, signal: ThrownSignal) -> ThrownSignal:
+        """A signal reaches who waits when it is thrown, not who begins to wait afterwards."""
+        opened = list(self.subscriptions.current.values())[self.heard_by[signal.id] :]
+        later = [s.id for s in opened if s.kind is SubscriptionKind.SIGNAL and s.name == signal.name]
+        return replace(signal, later=later) if later else signal
 
     def _fold_counters(self) -> None:
         """The counters of an instance sit on its root scope, which has the instance's id."""

@@ -161,6 +161,7 @@ class Ended(Trigger, frozen=True):
     """What the token waited around has ended: a sub-process, a repetition, a called instance."""
 
     result: Variables | None = None
+    scope_id: str | None = None  # of a sub-process or repetition: what compensation may descend into
 
 
 class Joined(Trigger, frozen=True):

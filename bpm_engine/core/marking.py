@@ -45,6 +45,7 @@ from bpm_engine.core.effects import (
     Consume,
     Done,
     Effect,
+    Ended,
     Fault,
     Finish,
     Happened,
@@ -189,6 +190,7 @@ class Marking:
         """What the token rested for has come."""
         visit = self.visit(token)
         visit.is_answered = type(trigger) in ANSWERS
+        visit.ended_scope = trigger.scope_id if isinstance(trigger, Ended) else None
         self.perform(visit, RESUME[visit.node.kind](visit, trigger))
 
     def perform(self, visit: Visit, effects: Iterable[Effect]) -> None:

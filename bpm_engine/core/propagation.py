@@ -96,8 +96,15 @@ def _best(nodes: Iterable[Node], thrown: Thrown) -> tuple[ErrorEvent, Node] | No
 
 
 def raise_error(marking: Marking, visit: Visit, effect: RaiseError) -> None:
-    marking.journal.log(LogKind.COMPLETED, visit.token, {"error": effect.code, "message": effect.message})
-    throw(marking, visit.token, Phase.ENTER, Thrown(effect.code, effect.message, {}, technical=False))
+    """Thrown and caught, the end event is done; uncaught, its token stays there as the incident."""
+    token, thrown = visit.token, Thrown(effect.code, effect.message, {}, technical=False)
+    catcher = find_catcher(marking, token, thrown)
+    if catcher is None:
+        _uncaught(marking, token, Phase.ENTER, thrown)
+        return
+    marking.journal.log(LogKind.COMPLETED, token, {"error": effect.code, "message": effect.message})
+    marking.end(token)
+    catch(marking, token.instance_id, catcher, thrown)
 
 
 def throw(marking: Marking, token: Token, phase: Phase, thrown: Thrown) -> None:
@@ -106,9 +113,13 @@ def throw(marking: Marking, token: Token, phase: Phase, thrown: Thrown) -> None:
     if catcher is not None:
         catch(marking, token.instance_id, catcher, thrown)
     else:
-        words = thrown.message or f"nothing catches the error {thrown.code!r}"
-        trouble = incidents.Trouble(thrown.code or "ERROR", words, technical=thrown.technical)
-        incidents.give_up(marking, token, phase, trouble)
+        _uncaught(marking, token, phase, thrown)
+
+
+def _uncaught(marking: Marking, token: Token, phase: Phase, thrown: Thrown) -> None:
+    words = thrown.message or f"nothing catches the error {thrown.code!r}"
+    trouble = incidents.Trouble(thrown.code or "ERROR", words, technical=thrown.technical)
+    incidents.give_up(marking, token, phase, trouble)
 
 
 def catch(marking: Marking, thrown_in: str, catcher: Catcher, thrown: Thrown) -> None:

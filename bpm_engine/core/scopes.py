@@ -92,7 +92,7 @@ def close_if_empty(marking: Marking, scope_id: str) -> None:
 def _close(marking: Marking, scope: Scope, owner: Token) -> None:
     shut(marking, scope, ScopeState.COMPLETED)
     result = own_variables(marking.draft, scope) if scope.loop is None else repetition.result(marking, scope)
-    marking.resume(owner, Ended(result))
+    marking.resume(owner, Ended(result, scope.id))
 
 
 def shut(marking: Marking, scope: Scope, state: ScopeState) -> None:

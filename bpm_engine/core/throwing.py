@@ -41,6 +41,7 @@ def send_signal(marking: Marking, visit: Visit, effect: SendSignal) -> None:
         payload=effect.payload,
     )
     marking.draft.append(marking.draft.signals, thrown)
+    marking.draft.heard_by[thrown.id] = len(marking.draft.subscriptions.current)
     data = {"signal": thrown.name, "payload": thrown.payload}
     entry = marking.journal.log(LogKind.THROWN, token, data)
     marking.journal.publish(entry, "signal.thrown", data)

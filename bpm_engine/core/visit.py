@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Visit:
-    __slots__ = ("graph", "is_answered", "marking", "node", "token")
+    __slots__ = ("ended_scope", "graph", "is_answered", "marking", "node", "token")
 
     def __init__(self, marking: Marking, token: Token, node: Node, graph: Graph) -> None:
         self.marking = marking
@@ -24,6 +24,7 @@ class Visit:
         self.node = node
         self.graph = graph
         self.is_answered = False  # resumed by an answer from outside, which must not be lost
+        self.ended_scope: str | None = None  # the inner scope whose end resumed the token
 
     @property
     def context(self) -> Context:

@@ -125,6 +125,7 @@ class Player:
         self.outbox: list[OutboxEvent] = []
         self.buffer: list[ThrownMessage] = []
         self.root = ""
+        self._deaf: frozenset[str] = frozenset()  # subscriptions that a signal came too early for
         self._numbers = itertools.count(1)
         self._limits = limits or Limits()
         self._retry = retry or RetryPolicy(jitter=0)
@@ -179,7 +180,9 @@ class Player:
             assert (found := violations(self.world, self.definitions, self.log)) == [], found
         self.buffer += changes.messages
         for signal in changes.signals:
+            self._deaf = frozenset(signal.later)
             self._broadcast(signal.name, signal.payload)
+            self._deaf = frozenset()
         for message in [m for m in self.buffer if m in changes.messages]:
             self._correlate(message)
 
@@ -314,6 +317,7 @@ class Player:
             if subscription.status is SubscriptionStatus.OPEN
             and subscription.kind is SubscriptionKind.SIGNAL
             and subscription.name == name
+            and subscription.id not in self._deaf
         ]
         for subscription_id in waiting:
             stimulus = s.SignalDelivered(subscription_id=subscription_id, payload=payload)

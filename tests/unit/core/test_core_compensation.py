@@ -153,6 +153,18 @@ def test_compensation_descends_into_completed_sub_processes_through_all_levels(p
     assert undone(player) == ["z", "y", "c", "b", "a"]
 
 
+def test_sub_processes_that_one_token_went_through_are_undone_each_once_and_last_first(play):
+    first = sub(undoable("a") + path("firsts", "a", "firste"), "first")
+    second = sub(undoable("b") + path("seconds", "b", "seconde"), "second")
+    player = play(bpmn(ENDS + first + second + THROW + path("s", "first", "second", "undo", "e")))
+    player.start()
+    player.complete("a")
+    player.complete("b")
+    player.run()
+    assert undone(player) == ["b", "a"]
+    assert len(player.world.compensations) == 4
+
+
 def test_a_sub_process_that_was_interrupted_is_not_descended_into(play):
     inner = sub(undoable("a") + '<serviceTask id="b"/>' + path("subs", "a", "b", "sube"))
     boundary = (
@@ -174,7 +186,7 @@ def test_a_compensation_event_sub_process_replaces_the_default_of_its_scope(play
         '<startEvent id="hs"><compensateEventDefinition/></startEvent>'
         f'<serviceTask id="ht"/><endEvent id="he"/>{path("hs", "ht", "he")}</subProcess>'
     )
-    inner = sub(undoable("a") + handler + path("subs", "a", "sube"))
+    inner = sub('<serviceTask id="a"/>' + handler + path("subs", "a", "sube"))
     player = play(bpmn(ENDS + inner + undoable("z") + THROW + path("s", "sub", "z", "undo", "e")))
     player.start()
     player.complete("a")

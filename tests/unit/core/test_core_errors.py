@@ -109,6 +109,8 @@ def test_an_error_end_event_interrupts_its_siblings(play):
     player.start()
     player.complete("a")
     assert player.at == ["outert"]
+    kinds = {entry.node_id: entry.kind for entry in player.log}
+    assert (kinds["bad"], kinds["b"]) == ("completed", "cancelled")
 
 
 def test_an_error_goes_through_a_call_activity_and_takes_existing_outputs_along(play):

@@ -292,3 +292,12 @@ def test_the_deadline_of_an_instance_fails_it(play):
     player.complete("a")
     assert player.status == "Completed"
     assert player.open_waits() == []
+
+
+def test_a_signal_does_not_reach_a_wait_that_begins_after_the_throw(play):
+    thrower = f'<intermediateThrowEvent id="t">{SIGNAL}</intermediateThrowEvent>'
+    player = play(bpmn(ENDS + thrower + catch(SIGNAL) + path("s", "t", "c", "e"), roots=ROOTS))
+    player.start()
+    assert player.at == ["c"]
+    player.signal("closed")
+    assert player.status == "Completed"
