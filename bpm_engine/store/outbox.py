@@ -124,11 +124,17 @@ def _lease() -> sa.sql.dml.ReturningUpdate[tuple[object, ...]]:
         .with_for_update(skip_locked=True, of=event_outbox)
         .cte("heads")
     )
-    follower = event_outbox.alias("follower")
+    follower, busy = event_outbox.alias("follower"), event_outbox.alias("busy")
+    behind_a_busy_one = sa.exists().where(
+        busy.c.instance_id == follower.c.instance_id,
+        busy.c.status == pending,
+        busy.c.seq <= follower.c.seq,
+        busy.c.next_at > NOW,  # somebody else has it: the head was requeued and came in before it
+    )
     taken = (
         sa.select(follower.c.id)
         .join(heads, follower.c.instance_id == heads.c.instance_id)
-        .where(follower.c.status == pending)
+        .where(follower.c.status == pending, ~behind_a_busy_one)
         .order_by(follower.c.seq, follower.c.id)
         .limit(LIMIT)
         .cte("taken")

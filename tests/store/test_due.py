@@ -1,0 +1,150 @@
+"""What is due: timers, expired leases and schedules, with their trees locked, page by page."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+from support import rows as sample
+
+from bpm_engine.core.changes import Changes
+from bpm_engine.core.state import InstanceStatus, TimerStatus, TokenState, replace
+from bpm_engine.store import changes as changing
+from bpm_engine.store import schema, timers, trees
+from bpm_engine.store.schema import ScheduleStatus
+from bpm_engine.store.store import Store
+from bpm_engine.store.timers import Schedule
+
+NOW = sample.NOW
+SECOND = timedelta(seconds=1)
+
+
+def apply(store: Store, changes: Changes) -> None:
+    with store.transaction() as tx:
+        changing.apply(tx, changes)
+
+
+def test_due_timers_come_earliest_first_and_never_early(store: Store) -> None:
+    changes = Changes()
+    for seconds in (3, -2, 0, -1):
+        owner = sample.instance()
+        started = sample.started(owner)
+        changes.instances.inserted += started.instances.inserted
+        changes.scopes.inserted += started.scopes.inserted
+        changes.timers.inserted.append(sample.timer(owner, due_at=NOW + seconds * SECOND))
+    apply(store, changes)
+    late, early, now, middle = changes.timers.inserted
+    with store.transaction() as tx:
+        assert timers.next_due(tx) == early.due_at
+        assert timers.due_timers(tx, NOW, 10) == [early, middle, now]
+        assert timers.due_timers(tx, NOW, 1) == [early]
+        assert timers.due_timers(tx, NOW, 10, (early.due_at, early.id)) == [middle, now]
+        assert timers.due_timers(tx, late.due_at - timedelta(microseconds=1), 10)[-1] == now
+
+
+def test_timers_that_are_not_scheduled_or_whose_instance_is_halted_do_not_fire(store: Store) -> None:
+    for owner, status in (
+        (sample.instance(), TimerStatus.FIRED),
+        (sample.instance(), TimerStatus.CANCELLED),
+        (sample.instance(status=InstanceStatus.SUSPENDED), TimerStatus.SCHEDULED),
+        (sample.instance(status=InstanceStatus.FAILED), TimerStatus.SCHEDULED),
+    ):
+        changes = sample.started(owner)
+        changes.timers.inserted = [sample.timer(owner, status=status)]
+        apply(store, changes)
+    with store.transaction() as tx:
+        assert timers.due_timers(tx, NOW, 10) == []
+
+
+def test_two_sweepers_do_not_get_the_same_tree(postgresql_store: Store) -> None:
+    changes = Changes()
+    for _ in range(4):
+        owner = sample.instance()
+        started = sample.started(owner)
+        changes.instances.inserted += started.instances.inserted
+        changes.scopes.inserted += started.scopes.inserted
+        changes.timers.inserted.append(sample.timer(owner))
+    apply(postgresql_store, changes)
+    with postgresql_store.transaction() as one, postgresql_store.transaction() as other:
+        first = timers.due_timers(one, NOW, 2)
+        second = timers.due_timers(other, NOW, 10)
+        assert len(first) == 2
+        assert {t.id for t in first}.isdisjoint({t.id for t in second})
+        assert len(second) == 2
+        assert trees.take_roots(other, [first[0].root_instance_id]) == frozenset()
+
+
+def test_expired_leases_are_found_and_live_ones_left_alone(store: Store) -> None:
+    changes = sample.started(
+        sample.instance(), tokens=3, state=TokenState.EXECUTING, lease_owner="w", lease_until=NOW
+    )
+    expired, live, ready = changes.tokens.inserted
+    changes.tokens.inserted[1] = replace(live, lease_until=NOW + SECOND)
+    changes.tokens.inserted[2] = replace(ready, state=TokenState.READY)
+    apply(store, changes)
+    with store.transaction() as tx:
+        assert timers.expired_leases(tx, NOW, 10) == [expired]
+        assert timers.expired_leases(tx, NOW - SECOND, 10) == []
+        assert timers.expired_leases(tx, NOW, 10, expired.id) == []
+        assert len(timers.expired_leases(tx, NOW + SECOND, 10)) == 2
+
+
+@pytest.mark.parametrize("statement", ["UPDATE timer SET due_at = {}", "UPDATE schedule SET due_at = {}"])
+def test_a_time_that_python_cannot_read_is_refused_by_the_database(store: Store, statement: str) -> None:
+    owner = sample.instance()
+    changes = sample.started(owner)
+    changes.timers.inserted = [sample.timer(owner)]
+    apply(store, changes)
+    with store.transaction() as tx:
+        timers.replace_schedules(tx, "acme", "order", [schedule()])
+        far = {"postgresql": "'20000-01-01T00:00:00Z'"}.get(tx.connection.dialect.name, str(10**18))
+    with pytest.raises(sa.exc.IntegrityError, match="readable_times"), store.transaction() as tx:
+        tx.connection.exec_driver_sql(statement.format(far))
+
+
+def test_one_poisoned_token_does_not_stop_the_sweep(store: Store) -> None:
+    changes = sample.started(
+        sample.instance(), sample.instance(), state=TokenState.EXECUTING, lease_owner="w", lease_until=NOW
+    )
+    apply(store, changes)
+    bad, good = changes.tokens.inserted
+    with store.transaction() as tx:
+        tx.connection.exec_driver_sql(f"UPDATE token SET local = '{{\"x\": 1e5000}}' WHERE id = '{bad.id}'")
+    with store.transaction() as tx:
+        assert timers.expired_leases(tx, NOW, 10) == [good]
+
+
+def schedule(**fields: object) -> Schedule:
+    values = {
+        "id": sample.new_id(),
+        "tenant_id": "acme",
+        "definition_id": sample.new_id(),
+        "definition_key": "order",
+        "node_id": "start",
+        "due_at": NOW,
+        "cycle": "R/PT1H",
+    }
+    return Schedule(**values | fields)
+
+
+def test_schedules_fire_when_due_and_move_on_by_version(store: Store) -> None:
+    due, paused = schedule(), schedule(node_id="other", status=ScheduleStatus.PAUSED)
+    with store.transaction() as tx:
+        timers.replace_schedules(tx, "acme", "order", [due, paused])
+        assert timers.due_schedules(tx, NOW - SECOND, 10) == []
+        assert timers.due_schedules(tx, NOW, 10) == [due]
+        moved = replace(due, due_at=NOW + timedelta(hours=1), fired=1, version=2)
+        assert timers.update_schedules(tx, [moved]) == {due.id}
+        assert timers.update_schedules(tx, [moved]) == frozenset()
+        assert timers.due_schedules(tx, NOW, 10) == []
+        assert timers.next_due(tx) == moved.due_at
+
+
+def test_a_new_version_ends_the_schedules_of_the_former(store: Store) -> None:
+    old, new = schedule(), schedule()
+    with store.transaction() as tx:
+        timers.replace_schedules(tx, "acme", "order", [old])
+        timers.replace_schedules(tx, "acme", "order", [new])
+        assert timers.due_schedules(tx, NOW, 10) == [new]
+        assert tx.execute(sa.select(sa.func.count()).select_from(schema.schedule)).scalar() == 2
