@@ -12,11 +12,14 @@ from bpm_engine.bpmn.graph import Graph, Kind
 from bpm_engine.core.lifecycle import HALTED_INSTANCES, TERMINAL_INSTANCES, TERMINAL_TOKENS
 from bpm_engine.core.state import (
     CompensationStatus,
+    HumanTask,
     InstanceStatus,
     LogEntry,
     ScopeState,
+    Subscription,
     SubscriptionStatus,
     TaskStatus,
+    Timer,
     TimerStatus,
     Token,
     TokenState,
@@ -124,7 +127,8 @@ def _waits(world: World) -> Iterator[str]:
     timers = [t for t in world.timers.values() if t.status is TimerStatus.SCHEDULED]
     subscriptions = [x for x in world.subscriptions.values() if x.status is SubscriptionStatus.OPEN]
     tasks = [t for t in world.tasks.values() if t.status is TaskStatus.OPEN]
-    for wait in (*timers, *subscriptions, *tasks):
+    waits: list[Timer | Subscription | HumanTask] = [*timers, *subscriptions, *tasks]
+    for wait in waits:
         if wait.token_id is not None and world.tokens[wait.token_id].state in TERMINAL_TOKENS:
             yield f"a wait at {wait.node_id} outlived its token"
         scope = world.scopes[wait.scope_id]

@@ -20,7 +20,7 @@ checked against the invariants of `support.invariants` when `check=True` (the de
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -125,7 +125,6 @@ class Player:
         self.outbox: list[OutboxEvent] = []
         self.buffer: list[ThrownMessage] = []
         self.root = ""
-        self._deaf: frozenset[str] = frozenset()  # subscriptions that a signal came too early for
         self._numbers = itertools.count(1)
         self._limits = limits or Limits()
         self._retry = retry or RetryPolicy(jitter=0)
@@ -180,9 +179,7 @@ class Player:
             assert (found := violations(self.world, self.definitions, self.log)) == [], found
         self.buffer += changes.messages
         for signal in changes.signals:
-            self._deaf = frozenset(signal.later)
-            self._broadcast(signal.name, signal.payload)
-            self._deaf = frozenset()
+            self._broadcast(signal.name, signal.payload, signal.later)
         for message in [m for m in self.buffer if m in changes.messages]:
             self._correlate(message)
 
@@ -310,14 +307,14 @@ class Player:
         self._go_on()
         return count
 
-    def _broadcast(self, name: str, payload: Variables) -> int:
+    def _broadcast(self, name: str, payload: Variables, later: Sequence[str] = ()) -> int:
         waiting = [
             subscription.id
             for subscription in self.world.subscriptions.values()
             if subscription.status is SubscriptionStatus.OPEN
             and subscription.kind is SubscriptionKind.SIGNAL
             and subscription.name == name
-            and subscription.id not in self._deaf
+            and subscription.id not in later
         ]
         for subscription_id in waiting:
             stimulus = s.SignalDelivered(subscription_id=subscription_id, payload=payload)
