@@ -111,11 +111,11 @@ class Committer:
     def commit(self, batch: list[Submission]) -> None:
         """What missed its tree again and again is committed alone, waiting for the tree."""
         together = [s for s in batch if s.misses < PATIENCE]
+        alone = [s for s in batch if s.misses >= PATIENCE]
         if together:
             self._commit_all(together)
-        for submission in batch:
-            if submission.misses >= PATIENCE:
-                self._commit_all([submission], wait=True)
+        for submission in alone:
+            self._commit_all([submission], wait=True)
 
     def sweep(self, find: Callable[[Transaction], list[Submission]]) -> int:
         """Play what `find` finds, in the transaction that found and locked it; how many."""

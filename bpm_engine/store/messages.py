@@ -401,6 +401,7 @@ FAN_OUT = (
         .where(sa.true()),
     )
     .on_conflict_do_nothing()
+    .execution_options(preserve_rowcount=True)  # asked for, since drivers forget it after an INSERT
 )
 PENDING_DELIVERIES = (
     sa.select(*DELIVERY.columns)
