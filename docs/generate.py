@@ -16,12 +16,17 @@ from pages.dialects import render_dialects
 from pages.extension import render_extension
 from pages.problems import render_problems
 
+from bpm_engine.core.behaviours import render_elements
+from bpm_engine.core.lifecycle import render_states
+
 REFERENCE = Path(__file__).parent / "reference"
 
 PAGES: dict[str, Callable[[], str]] = {
     "dialects.md": render_dialects,
+    "elements.md": render_elements,
     "extension.md": render_extension,
     "problems.md": render_problems,
+    "states.md": render_states,
 }
 
 
