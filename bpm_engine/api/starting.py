@@ -97,8 +97,14 @@ class Starts:
         self, definition: Definition, stimulus: Started, connection: sa.Connection | None
     ) -> Instance | None:
         key = stimulus.idempotency_key or ""
+        tenant = self._caller.tenant
         with self._caller.reading(connection) as tx:
-            found = search.find_started(tx, self._caller.tenant, definition.key, key)
+            found = search.find_started(tx, tenant, definition.key, key)
+            if found is not None and search.get_instance(tx, tenant, found.id) is None:
+                raise ConflictError(
+                    f"the idempotency key {key!r} has started an instance of {definition.key!r} that was "
+                    "deleted; use a new key for a new start"
+                )
         if found is not None and found.input_hash != stimulus.input_hash:
             raise ConflictError(
                 f"the idempotency key {key!r} has started {definition.key!r} with another input "

@@ -22,7 +22,8 @@ from bpm_engine.store.values import identifier
 
 NOW = sa.bindparam("now", type_=Instant)
 LIMIT = sa.bindparam("limit", type_=sa.Integer())
-TENANT = sa.bindparam("tenant_id", type_=sa.Text())
+TENANT = sa.bindparam("of_tenant", type_=sa.Text())
+INSTANCE = sa.bindparam("instance", type_=Id)
 
 
 def delete_instance(
@@ -31,13 +32,13 @@ def delete_instance(
     """Soft: an ended instance is hidden and can be purged. False: there is none, it runs, or it is
     deleted.
     """
-    values = {"tenant_id": tenant_id, "id": identifier(instance_id), "reason": reason, "actor": actor}
+    values = {"of_tenant": tenant_id, "instance": identifier(instance_id), "reason": reason, "actor": actor}
     return bool(tx.execute(DELETE_INSTANCE, {**values, "now": tx.now()}).rowcount)
 
 
 def make_purgeable(tx: Transaction, tenant_id: str, instance_id: str) -> bool:
     """Bring the purge time of an ended top instance and of all that it called forward to now."""
-    values = {"tenant_id": tenant_id, "id": identifier(instance_id), "now": tx.now()}
+    values = {"of_tenant": tenant_id, "instance": identifier(instance_id), "now": tx.now()}
     return bool(tx.execute(MAKE_PURGEABLE, values).rowcount)
 
 
@@ -83,7 +84,7 @@ DELETE_INSTANCE = (
         delete_reason=sa.bindparam("reason", type_=sa.Text()),
         updated_at=NOW,
     )
-    .where(process_instance.c.id == sa.bindparam("id", type_=Id), process_instance.c.tenant_id == TENANT)
+    .where(process_instance.c.id == INSTANCE, process_instance.c.tenant_id == TENANT)
     .where(IS_ENDED, process_instance.c.deleted_at.is_(None))
 )
 _tree = process_instance.alias("top")
@@ -91,7 +92,7 @@ MAKE_PURGEABLE = (
     process_instance.update()
     .values(purge_at=NOW, updated_at=NOW)
     .where(
-        process_instance.c.root_instance_id == sa.bindparam("id", type_=Id),
+        process_instance.c.root_instance_id == INSTANCE,
         process_instance.c.tenant_id == TENANT,
         IS_ENDED,
     )
