@@ -35,7 +35,7 @@ from bpm_engine.store.schema import (
 from bpm_engine.store.timers import SCHEDULE, Schedule
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Json
-from bpm_engine.store.values import check_variables, identifier
+from bpm_engine.store.values import check_variables, is_row
 
 Order = Literal["newest", "oldest"]
 IS_LIVE = token.c.state.not_in([fixed(TokenState.COMPLETED), fixed(TokenState.CANCELLED)])
@@ -83,7 +83,7 @@ def get_instance(tx: Transaction, tenant_id: str, instance_id: str) -> Instance 
     """None also for another tenant's: whoever asks must not learn that it exists."""
     query = sa.select(*INSTANCE.columns).where(
         process_instance.c.tenant_id == tenant_id,
-        process_instance.c.id == identifier(instance_id),
+        is_row(process_instance.c.id, instance_id),
         process_instance.c.deleted_at.is_(None),
     )
     return next(iter(INSTANCE.read(tx.execute(query))), None)
@@ -142,7 +142,7 @@ def find_incidents(
     """Failed tokens, oldest first: `error` says why and since when."""
     query = sa.select(*TOKEN.columns).where(token.c.tenant_id == tenant_id, IS_FAILED)
     if instance_id is not None:
-        query = query.where(token.c.instance_id == identifier(instance_id))
+        query = query.where(is_row(token.c.instance_id, instance_id))
     if definition is not None:
         query = query.join(process_instance, process_instance.c.id == token.c.instance_id).where(
             process_instance.c.definition_key == definition
@@ -159,7 +159,7 @@ def find_log(
 ) -> Page[LogEntry]:
     """The history of an instance in the order in which it happened."""
     query = sa.select(*LOG.columns).where(
-        execution_log.c.tenant_id == tenant_id, execution_log.c.instance_id == identifier(instance_id)
+        execution_log.c.tenant_id == tenant_id, is_row(execution_log.c.instance_id, instance_id)
     )
     paging = Paging([Key(execution_log.c.seq, int)], limit, cursor, [tenant_id, instance_id])
     found = tx.execute(paging.apply(query)).all()
@@ -224,7 +224,7 @@ def _conditions(wanted: InstanceFilter) -> list[sa.ColumnElement[bool]]:
     conditions = [column == value for column, value in equal.items() if value is not None]
     conditions.append(instance.deleted_at.is_not(None) if wanted.deleted else instance.deleted_at.is_(None))
     if wanted.parent_id is not None:
-        conditions.append(instance.parent_instance_id == identifier(wanted.parent_id))
+        conditions.append(is_row(instance.parent_instance_id, wanted.parent_id))
     if wanted.started_after is not None:
         conditions.append(instance.started_at >= wanted.started_after)
     if wanted.started_before is not None:

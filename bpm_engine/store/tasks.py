@@ -21,7 +21,7 @@ from bpm_engine.store.rows import contains, row_source
 from bpm_engine.store.schema import fixed, human_task
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import LATEST, Instant, Json
-from bpm_engine.store.values import identifier
+from bpm_engine.store.values import is_row
 
 Order = Literal["newest", "oldest", "due", "priority"]
 NOW = sa.bindparam("now", type_=Instant)
@@ -60,7 +60,7 @@ def find_tasks(
 
 def get_task(tx: Transaction, tenant_id: str, task_id: str) -> HumanTask | None:
     query = sa.select(*TASK.columns).where(
-        human_task.c.tenant_id == tenant_id, human_task.c.id == identifier(task_id)
+        human_task.c.tenant_id == tenant_id, is_row(human_task.c.id, task_id)
     )
     return next(iter(TASK.read(tx.execute(query))), None)
 
@@ -124,7 +124,7 @@ def _conditions(wanted: TaskFilter) -> list[sa.ColumnElement[bool]]:
     if candidates:
         conditions.append(sa.or_(*candidates))
     if wanted.instance_id is not None:
-        conditions.append(task.instance_id == identifier(wanted.instance_id))
+        conditions.append(is_row(task.instance_id, wanted.instance_id))
     if wanted.node is not None:
         conditions.append(task.node_id == wanted.node)
     if wanted.due_before is not None:

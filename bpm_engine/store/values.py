@@ -13,6 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import sqlalchemy as sa
+
 from bpm_engine.core.state import Instance, InstanceStatus, Variables
 from bpm_engine.errors import InvalidInputError
 from bpm_engine.store.config import Limits
@@ -20,21 +22,26 @@ from bpm_engine.store.types import LATEST, to_json
 
 DEFAULT_LIMITS = Limits()
 EARLIEST = datetime(1, 1, 2, tzinfo=UTC)  # a day from the edge, so that no time zone can push it over
+EXACT = 2.0**53  # from here on every float is a whole number
 _UNTRUE_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
 def check_variables(
     variables: object, limits: Limits = DEFAULT_LIMITS, *, name: str = "variables"
 ) -> Variables:
-    """`variables` itself if it may be stored; else InvalidInputError says which part may not, and why."""
+    """`variables`, to be stored; InvalidInputError says which part cannot be, and why.
+
+    Floats beyond 2^53 come back as the integers that they are: PostgreSQL would make integers of them, too,
+    but of their shortest decimal form, which is another number.
+    """
     if not isinstance(variables, dict):
         raise InvalidInputError(f"{name} must be an object with names, not {type(variables).__name__}")
-    total = 0
+    total, big = 0, False
     for key, value in variables.items():
         check_name(key, limits, what=f"a name in {name}")
         if key in limits.reserved_names:
             raise InvalidInputError(f"{name}: {key!r} is a reserved name")
-        _check(value, f"{name}.{key}", limits, depth=1)
+        big |= _check(value, f"{name}.{key}", limits, depth=1)
         size = len(to_json(value).encode())
         if size > limits.variable_bytes:
             raise InvalidInputError(
@@ -43,7 +50,7 @@ def check_variables(
         total += size + len(key) + 4
     if total > limits.variables_bytes:
         raise InvalidInputError(f"{name} have {total} bytes of JSON; {limits.variables_bytes} are allowed")
-    return variables
+    return {key: _whole(value) for key, value in variables.items()} if big else variables
 
 
 def check_name(value: object, limits: Limits = DEFAULT_LIMITS, *, what: str = "the name") -> str:
@@ -73,6 +80,12 @@ def identifier(value: str) -> str | None:
         return None
 
 
+def is_row(column: sa.ColumnElement[Any], value: str) -> sa.ColumnElement[bool]:
+    """The column holds this id. Nothing holds what cannot be an id; compared as None it would mean NULL."""
+    known = identifier(value)
+    return sa.false() if known is None else column == known
+
+
 def purge_time(instance: Instance) -> datetime | None:
     """From when on an ended instance may be deleted; None: not yet known, or kept for ever."""
     ended = instance.status in (InstanceStatus.COMPLETED, InstanceStatus.CANCELLED)
@@ -84,31 +97,51 @@ def purge_time(instance: Instance) -> datetime | None:
         return None
 
 
-def _check(value: Any, where: str, limits: Limits, depth: int) -> None:
+def _check(value: Any, where: str, limits: Limits, depth: int) -> bool:
+    """Whether there is a float in it that has to be written as an integer."""
     if depth > limits.depth:
         raise InvalidInputError(f"{where} is nested deeper than {limits.depth} levels")
     match value:
         case None | bool():
-            return
+            return False
         case str():
             _check_text(value, where)
+            return False
         case int():
             if abs(value) >= 10**limits.digits:
                 raise InvalidInputError(f"{where} is a number with more than {limits.digits} digits")
+            return False
         case float():
             if not math.isfinite(value):
                 raise InvalidInputError(f"{where} is {value}, which JSON does not have")
+            return abs(value) >= EXACT
         case list() | tuple():
-            for index, item in enumerate(value):
-                _check(item, f"{where}[{index}]", limits, depth + 1)
+            inner = [_check(item, f"{where}[{i}]", limits, depth + 1) for i, item in enumerate(value)]
+            return any(inner)
         case dict():
-            for key, item in value.items():
-                if not isinstance(key, str):
-                    raise InvalidInputError(f"{where} has the key {key!r}; JSON knows only texts as keys")
-                _check_text(key, f"a key in {where}")
-                _check(item, f"{where}.{key}", limits, depth + 1)
+            members = [_check_member(key, item, where, limits, depth) for key, item in value.items()]
+            return any(members)
         case _:
             raise InvalidInputError(f"{where} is a {type(value).__name__}, which JSON does not have")
+
+
+def _check_member(key: object, item: Any, where: str, limits: Limits, depth: int) -> bool:
+    if not isinstance(key, str):
+        raise InvalidInputError(f"{where} has the key {key!r}; JSON knows only texts as keys")
+    _check_text(key, f"a key in {where}")
+    return _check(item, f"{where}.{key}", limits, depth + 1)
+
+
+def _whole(value: Any) -> Any:
+    match value:
+        case float() if abs(value) >= EXACT:
+            return int(value)
+        case list() | tuple():
+            return [_whole(item) for item in value]
+        case dict():
+            return {key: _whole(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def _check_text(value: str, where: str) -> None:

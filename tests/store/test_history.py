@@ -1,0 +1,204 @@
+"""The database itself keeps the history: no UPDATE, no DELETE but with its instance, no TRUNCATE. And
+retention.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from support import rows as sample
+from support.postgres.databases import libpq_url
+
+from bpm_engine.core.changes import Changes
+from bpm_engine.core.state import Instance, InstanceStatus, replace
+from bpm_engine.store import changes as changing
+from bpm_engine.store import definitions, messages, retention, schema, search
+from bpm_engine.store.messages import Signal
+from bpm_engine.store.schema import DeliveryStatus
+from bpm_engine.store.store import Store
+
+NOW = sample.NOW
+DAY = timedelta(days=1)
+
+
+def apply(store: Store, changes: Changes) -> None:
+    with store.transaction() as tx:
+        changing.apply(tx, changes)
+
+
+def tree(
+    *, ended: bool = True, entries: int = 2, retention_seconds: int | None = 60, **fields: object
+) -> Changes:
+    """A caller and what it called, each with one row in every table that belongs to an instance."""
+    status = InstanceStatus.COMPLETED if ended else InstanceStatus.RUNNING
+    common = {"status": status, "ended_at": NOW if ended else None, "retention": retention_seconds}
+    caller = sample.instance(**common, **fields)
+    called = sample.instance(**common, root_instance_id=caller.id, parent_instance_id=caller.id, depth=1)
+    changes = sample.started(caller, called)
+    for owner in (caller, called):
+        changes.log += [sample.log(owner, number + 1) for number in range(entries)]
+        changes.outbox.append(sample.event(owner, 1))
+        changes.timers.inserted.append(sample.timer(owner))
+        changes.subscriptions.inserted.append(sample.subscription(owner))
+        changes.tasks.inserted.append(sample.human_task(owner))
+    changes.scopes.inserted = [replace(s, seq=entries) for s in changes.scopes.inserted]
+    return changes
+
+
+def count(store: Store, table: sa.Table) -> int:
+    with store.reading() as tx:
+        return int(tx.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE execution_log SET actor = 'nobody'",
+        "UPDATE execution_log SET data = NULL WHERE seq = 1",
+        "DELETE FROM execution_log",
+        "DELETE FROM execution_log WHERE seq = 2",
+        "DELETE FROM process_instance",
+        "INSERT INTO execution_log SELECT * FROM execution_log WHERE true"
+        " ON CONFLICT (instance_id, seq) DO UPDATE SET actor = 'nobody'",
+    ],
+)
+@pytest.mark.parametrize("ended", [True, False])
+def test_the_history_cannot_be_changed_or_deleted(store: Store, statement: str, ended: bool) -> None:
+    apply(store, tree(ended=ended))
+    refused = pytest.raises(sa.exc.DBAPIError, match=r"append-only|past its purge time")
+    with refused, store.transaction() as tx:
+        tx.connection.exec_driver_sql(statement)
+    assert count(store, schema.execution_log) == 4
+    assert count(store, schema.process_instance) == 2
+
+
+def test_replacing_a_row_is_refused_as_well(sqlite_store: Store) -> None:
+    apply(sqlite_store, tree())
+    with pytest.raises(sa.exc.DBAPIError, match="append-only"), sqlite_store.transaction() as tx:
+        tx.connection.exec_driver_sql("INSERT OR REPLACE INTO execution_log SELECT * FROM execution_log")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "TRUNCATE execution_log",
+        "TRUNCATE process_instance CASCADE",
+        "SET LOCAL session_replication_role = replica; DELETE FROM execution_log",
+        "SET LOCAL session_replication_role = replica; UPDATE execution_log SET actor = 'x'",
+        "WITH gone AS (DELETE FROM execution_log RETURNING 1) SELECT count(*) FROM gone",
+    ],
+)
+def test_postgresql_refuses_the_ways_around_the_trigger(postgresql_store: Store, statement: str) -> None:
+    apply(postgresql_store, tree())
+    with psycopg.connect(libpq_url(postgresql_store.config.url)) as connection:
+        with pytest.raises(psycopg.errors.RaiseException, match="append-only"):
+            connection.execute(statement)
+        connection.rollback()
+
+
+def test_definitions_are_immutable(store: Store) -> None:
+    with store.transaction() as tx:
+        definitions.add_definitions(tx, [sample.definition()])
+    with pytest.raises(sa.exc.DBAPIError, match="immutable"), store.transaction() as tx:
+        tx.connection.exec_driver_sql("UPDATE process_definition SET xml = ''")
+
+
+def test_an_instance_cannot_be_marked_as_purged_before_its_time(store: Store) -> None:
+    apply(store, tree())
+    with pytest.raises(sa.exc.IntegrityError, match="purged"), store.transaction() as tx:
+        tx.execute(schema.process_instance.update().values(purged_at=NOW))
+
+
+def test_a_tree_past_its_time_goes_as_a_whole_and_its_events_stay(store: Store) -> None:
+    apply(store, tree())
+    kept = tree(retention_seconds=3600)
+    apply(store, kept)
+    with store.transaction() as tx:
+        assert retention.purge_trees(tx, NOW + timedelta(seconds=59)) == 0
+        assert retention.purge_trees(tx, NOW + timedelta(seconds=60)) == 1
+    for table in (
+        schema.process_instance,
+        schema.scope,
+        schema.token,
+        schema.timer,
+        schema.subscription,
+        schema.human_task,
+    ):
+        assert count(store, table) == 2
+    assert count(store, schema.execution_log) == 4
+    assert count(store, schema.event_outbox) == 4
+    with store.reading() as tx:
+        assert search.get_instance(tx, "acme", kept.instances.inserted[0].id) is not None
+
+
+def test_what_runs_or_has_no_retention_is_never_purged(store: Store) -> None:
+    apply(store, tree(ended=False))
+    apply(store, tree(retention_seconds=None))
+    half = tree()
+    half.instances.inserted[1] = replace(
+        half.instances.inserted[1], status=InstanceStatus.RUNNING, ended_at=None
+    )
+    apply(store, half)
+    with store.transaction() as tx:
+        assert retention.purge_trees(tx, NOW + 1000 * DAY) == 0
+    assert count(store, schema.process_instance) == 6
+
+
+def test_a_purge_is_bounded_in_trees_and_in_rows(store: Store) -> None:
+    for _ in range(5):
+        apply(store, tree(entries=3))
+    later = NOW + DAY
+    with store.transaction() as tx:
+        assert retention.purge_trees(tx, later, trees=2) == 2
+        assert retention.purge_trees(tx, later, log_rows=7) == 1
+        assert retention.purge_trees(tx, later, log_rows=1) == 1
+        assert retention.purge_trees(tx, later) == 1
+        assert retention.purge_trees(tx, later) == 0
+
+
+def test_soft_deletion_hides_an_ended_instance_and_keeps_its_rows(store: Store) -> None:
+    ended, running = tree(), tree(ended=False)
+    apply(store, ended)
+    apply(store, running)
+    gone, alive = ended.instances.inserted[0], running.instances.inserted[0]
+    with store.transaction() as tx:
+        assert not retention.delete_instance(tx, "foreign", gone.id, reason="r", actor="eva")
+        assert not retention.delete_instance(tx, "acme", alive.id, reason="r", actor="eva")
+        assert not retention.delete_instance(tx, "acme", "no id", reason="r", actor="eva")
+        assert retention.delete_instance(tx, "acme", gone.id, reason="wrong", actor="eva")
+        assert not retention.delete_instance(tx, "acme", gone.id, reason="again", actor="eva")
+        assert search.get_instance(tx, "acme", gone.id) is None
+        found = search.find_instances(tx, "acme", search.InstanceFilter(deleted=True))
+        assert [i.id for i in found.items] == [gone.id]
+        row = tx.execute(
+            sa.select(schema.process_instance).where(schema.process_instance.c.id == gone.id)
+        ).one()
+        assert (row.deleted_at, row.deleted_by, row.delete_reason) == (NOW, "eva", "wrong")
+
+
+def test_an_operator_can_make_an_ended_tree_purgeable_now(store: Store) -> None:
+    ended, running = tree(retention_seconds=None), tree(ended=False)
+    apply(store, ended)
+    apply(store, running)
+    with store.transaction() as tx:
+        assert not retention.make_purgeable(tx, "foreign", ended.instances.inserted[0].id)
+        assert not retention.make_purgeable(tx, "acme", running.instances.inserted[0].id)
+        assert retention.make_purgeable(tx, "acme", ended.instances.inserted[0].id)
+        assert retention.purge_trees(tx, NOW) == 1
+
+
+def test_finished_deliveries_are_purged_by_age(store: Store) -> None:
+    owner: Instance = sample.instance()
+    changes = sample.started(owner)
+    changes.subscriptions.inserted = [sample.subscription(owner, kind="signal", name="s") for _ in range(2)]
+    apply(store, changes)
+    with store.transaction() as tx:
+        messages.fan_out(tx, [Signal(id=sample.new_id(), tenant_id="acme", name="s")])
+        done = messages.pending_deliveries(tx, 1)[0]
+        messages.finish_deliveries(tx, [(done.signal_id, done.subscription_id)], DeliveryStatus.DONE)
+        assert retention.purge_deliveries(tx, NOW, 10) == 0
+        assert retention.purge_deliveries(tx, NOW + DAY, 10) == 1
+        assert len(messages.pending_deliveries(tx, 10)) == 1

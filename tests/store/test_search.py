@@ -1,0 +1,267 @@
+"""Searches: each filter, stable pages, refused cursors, tenants apart, tasks taken by one person only."""
+
+from __future__ import annotations
+
+import base64
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier
+
+import pytest
+from support import rows as sample
+
+from bpm_engine.core.changes import Changes
+from bpm_engine.core.state import InstanceStatus, TaskStatus, TokenState, replace
+from bpm_engine.errors import ConflictError, InvalidInputError
+from bpm_engine.store import changes as changing
+from bpm_engine.store import definitions, search, tasks
+from bpm_engine.store.search import InstanceFilter
+from bpm_engine.store.store import Store
+from bpm_engine.store.tasks import TaskFilter
+
+NOW = sample.NOW
+
+
+def apply(store: Store, changes: Changes) -> None:
+    with store.transaction() as tx:
+        changing.apply(tx, changes)
+
+
+def started(store: Store, variables: dict | None = None, token: dict | None = None, **fields: object) -> str:
+    owner = sample.instance(**fields)
+    changes = sample.started(owner, **token or {})
+    changes.scopes.inserted[0] = replace(changes.scopes.inserted[0], variables=variables or {})
+    apply(store, changes)
+    return owner.id
+
+
+def found(store: Store, tenant: str = "acme", **wanted: object) -> set[str]:
+    with store.reading() as tx:
+        return {i.id for i in search.find_instances(tx, tenant, InstanceFilter(**wanted)).items}
+
+
+def test_each_filter_of_instances(store: Store) -> None:
+    plain = started(store)
+    special = started(
+        store,
+        {"order": {"id": 7, "tags": ["a", "b"]}, "x": 1},
+        {"state": TokenState.FAILED, "node_id": "pay"},
+        status=InstanceStatus.FAILED,
+        definition_key="invoice",
+        definition_version=3,
+        business_key="B",
+        subject="s",
+        parent_instance_id=plain,
+        started_at=NOW + timedelta(days=1),
+    )
+    started(store, tenant_id="foreign", business_key="B")
+    both = {plain, special}
+    assert found(store) == both
+    assert found(store, status=InstanceStatus.FAILED) == {special}
+    assert found(store, definition="invoice", version=3) == {special}
+    assert found(store, definition="invoice", version=1) == set()
+    assert found(store, business_key="B") == {special}
+    assert found(store, subject="s") == {special}
+    assert found(store, parent_id=plain) == {special}
+    assert found(store, parent_id="no id") == set()
+    assert found(store, node="pay") == {special}
+    assert found(store, node="task") == {plain}
+    assert found(store, incidents=True) == {special}
+    assert found(store, incidents=False) == {plain}
+    assert found(store, started_after=NOW + timedelta(hours=1)) == {special}
+    assert found(store, started_before=NOW + timedelta(hours=1)) == {plain}
+    assert found(store, variables={"order": {"tags": ["b"]}}) == {special}
+    assert found(store, variables={"x": 2}) == set()
+    assert found(store, variables={}) == both
+
+
+def test_hostile_names_in_a_filter_are_values(store: Store) -> None:
+    started(store, {"a": 1})
+    assert found(store, variables={"a'||pg_sleep(9)||'": 1}) == set()
+    assert found(store, business_key="' OR 1=1--") == set()
+    with pytest.raises(InvalidInputError):
+        found(store, variables={"a": "\x00"})
+
+
+@pytest.mark.parametrize("order", ["newest", "oldest"])
+def test_pages_are_stable_while_rows_come_and_go(store: Store, order: str) -> None:
+    ids = [started(store) for _ in range(5)]
+    expected = ids if order == "oldest" else ids[::-1]
+    with store.reading() as tx:
+        first = search.find_instances(tx, "acme", InstanceFilter(), order=order, limit=2)
+    started(store)
+    seen, cursor = list(first.items), first.cursor
+    while cursor:
+        with store.reading() as tx:
+            page = search.find_instances(tx, "acme", InstanceFilter(), order=order, limit=2, cursor=cursor)
+        seen, cursor = seen + page.items, page.cursor
+    assert [i.id for i in seen][:5] == expected
+
+
+def test_a_cursor_that_is_altered_or_foreign_is_refused(store: Store) -> None:
+    for _ in range(3):
+        started(store)
+        started(store, tenant_id="foreign")
+    with store.reading() as tx:
+        cursor = search.find_instances(tx, "acme", InstanceFilter(), limit=1).cursor
+        assert cursor is not None
+        body = base64.urlsafe_b64decode(cursor + "==").replace(b'"0', b'"1', 1)
+        altered = base64.urlsafe_b64encode(body).decode()
+        for tenant, wanted, bad in (
+            ("foreign", InstanceFilter(), cursor),
+            ("acme", InstanceFilter(subject="x"), cursor),
+            ("acme", InstanceFilter(), altered),
+            ("acme", InstanceFilter(), "nonsense"),
+            ("acme", InstanceFilter(), "ü"),
+            ("acme", InstanceFilter(), ""),
+            ("acme", InstanceFilter(), base64.urlsafe_b64encode(b"[[], 1]").decode()),
+        ):
+            with pytest.raises(InvalidInputError, match="cursor"):
+                search.find_instances(tx, tenant, wanted, limit=1, cursor=bad)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 501, 10**9])
+def test_a_limit_out_of_range_is_refused(store: Store, limit: int) -> None:
+    with store.reading() as tx, pytest.raises(InvalidInputError, match="limit"):
+        search.find_instances(tx, "acme", InstanceFilter(), limit=limit)
+
+
+def test_a_foreign_or_impossible_id_is_not_found(store: Store) -> None:
+    mine = started(store, {"a": 1})
+    with store.reading() as tx:
+        assert search.get_instance(tx, "acme", mine).id == mine
+        assert search.get_instance(tx, "acme", mine.upper()).id == mine
+        assert search.get_instance(tx, "foreign", mine) is None
+        assert search.get_instance(tx, "acme", "' OR 1=1--") is None
+        assert search.find_log(tx, "foreign", mine).items == []
+        assert search.load_variables(tx, [mine]) == {mine: {"a": 1}}
+        assert [t.instance_id for t in search.load_tokens(tx, [mine])] == [mine]
+        assert [s.id for s in search.load_scopes(tx, mine)] == [mine]
+
+
+def test_counts_per_definition_and_status(store: Store) -> None:
+    for status in (InstanceStatus.RUNNING, InstanceStatus.RUNNING, InstanceStatus.COMPLETED):
+        started(store, status=status)
+    started(store, definition_key="invoice")
+    started(store, tenant_id="foreign")
+    with store.reading() as tx:
+        assert search.count_instances(tx, "acme") == {
+            ("order", InstanceStatus.RUNNING): 2,
+            ("order", InstanceStatus.COMPLETED): 1,
+            ("invoice", InstanceStatus.RUNNING): 1,
+        }
+
+
+def test_incidents_and_history_come_in_order_and_in_pages(store: Store) -> None:
+    owner = sample.instance()
+    changes = sample.started(owner, tokens=3, state=TokenState.FAILED, error={"code": "X"})
+    changes.log = [sample.log(owner, number) for number in range(1, 6)]
+    apply(store, changes)
+    started(store)
+    with store.reading() as tx:
+        page = search.find_incidents(tx, "acme", limit=2)
+        rest = search.find_incidents(tx, "acme", limit=2, cursor=page.cursor)
+        assert page.items + rest.items == changes.tokens.inserted
+        assert (
+            search.find_incidents(tx, "acme", instance_id=owner.id, definition="order").items
+            == page.items + rest.items
+        )
+        assert search.find_incidents(tx, "acme", definition="x").items == []
+        assert search.find_incidents(tx, "foreign").items == []
+        first = search.find_log(tx, "acme", owner.id, limit=3)
+        second = search.find_log(tx, "acme", owner.id, limit=3, cursor=first.cursor)
+        assert first.items + second.items == changes.log
+        assert second.cursor is None
+
+
+def test_definitions_by_version_tag_deployment_and_the_latest(store: Store) -> None:
+    one = sample.definition(version=1, version_tag="stable")
+    two = sample.definition(version=2, deployment_id=one.deployment_id)
+    other, foreign = sample.definition("invoice"), sample.definition(version=9, tenant_id="foreign")
+    with store.transaction() as tx:
+        definitions.add_definitions(tx, [one, two, other, foreign])
+        assert definitions.load_latest(tx, "acme", ["order", "invoice", "none"]) == {
+            "order": two,
+            "invoice": other,
+        }
+        assert definitions.load_version(tx, "acme", "order", 1) == one
+        assert definitions.load_version(tx, "acme", "order", 9) is None
+        assert definitions.load_tagged(tx, "acme", "order", "stable") == one
+        assert definitions.load_deployed(tx, "acme", "invoice", other.deployment_id) == other
+        assert {d.id for d in definitions.load_definitions(tx, [one.id, foreign.id])} == {one.id, foreign.id}
+        page = search.find_definitions(tx, "acme", limit=2)
+        rest = search.find_definitions(tx, "acme", limit=2, cursor=page.cursor)
+        assert page.items + rest.items == [other, two, one]
+    with pytest.raises(ConflictError), store.transaction() as tx:
+        definitions.add_definitions(tx, [sample.definition(version=2)])
+
+
+def with_tasks(store: Store, *fields: dict) -> list:
+    owner = sample.instance()
+    changes = sample.started(owner)
+    changes.tasks.inserted = [sample.human_task(owner, **each) for each in fields]
+    apply(store, changes)
+    return changes.tasks.inserted
+
+
+def test_each_filter_and_order_of_tasks(store: Store) -> None:
+    day = timedelta(days=1)
+    mine, group, due, _done = with_tasks(
+        store,
+        {"assignee": "eva", "priority": 1},
+        {"candidate_groups": ["sales", "it"], "candidate_users": ["max"], "priority": 9},
+        {"due_at": NOW, "follow_up_at": NOW, "node_id": "sign"},
+        {"status": TaskStatus.COMPLETED, "assignee": "eva"},
+    )
+
+    def ids(order: str = "oldest", **wanted: object) -> list[str]:
+        with store.reading() as tx:
+            return [t.id for t in tasks.find_tasks(tx, "acme", TaskFilter(**wanted), order=order).items]
+
+    assert ids() == [mine.id, group.id, due.id]
+    assert ids("newest") == [due.id, group.id, mine.id]
+    assert ids("priority") == [group.id, mine.id, due.id]
+    assert ids("due") == [due.id, mine.id, group.id]
+    assert ids(assignee="eva") == [mine.id]
+    assert ids(unassigned=True) == [group.id, due.id]
+    assert ids(candidate_user="max") == [group.id]
+    assert ids(candidate_groups=("it", "hr")) == [group.id]
+    assert ids(candidate_groups=("hr",)) == []
+    assert ids(candidate_groups=("hr",), candidate_user="max") == [group.id]
+    assert ids(instance_id=mine.instance_id, node="sign") == [due.id]
+    assert ids(due_before=NOW + day) == [due.id]
+    assert ids(follow_up_before=NOW) == []
+    with store.reading() as tx:
+        first = tasks.find_tasks(tx, "acme", TaskFilter(), order="due", limit=1)
+        second = tasks.find_tasks(tx, "acme", TaskFilter(), order="due", limit=2, cursor=first.cursor)
+        assert [t.id for t in first.items + second.items] == [due.id, mine.id, group.id]
+        assert tasks.get_task(tx, "foreign", mine.id) is None
+        assert tasks.get_task(tx, "acme", mine.id) == mine
+        with pytest.raises(InvalidInputError, match="order"):
+            tasks.find_tasks(tx, "acme", TaskFilter(), order="id;drop")
+
+
+def test_of_two_people_who_claim_a_task_one_loses(store: Store) -> None:
+    (task,) = with_tasks(store, {})
+    with store.transaction() as tx:
+        assert tasks.update_task(tx, replace(task, assignee="eva", version=2))
+        assert not tasks.update_task(tx, replace(task, assignee="max", version=2))
+        assert tasks.get_task(tx, "acme", task.id).assignee == "eva"
+
+
+def test_reserving_gives_each_task_to_one_person(store: Store) -> None:
+    made = with_tasks(store, *({"candidate_groups": ["sales"], "priority": i % 3} for i in range(20)))
+    with_tasks(store, {"candidate_groups": ["it"]})
+    barrier = Barrier(4)
+
+    def reserve(user: str) -> list[str]:
+        barrier.wait()
+        with store.transaction() as tx:
+            return [t.id for t in tasks.reserve_tasks(tx, "acme", user, ["sales"], 4)]
+
+    with ThreadPoolExecutor(4) as pool:
+        reserved = [task for part in pool.map(reserve, ["a", "b", "c", "d"]) for task in part]
+    assert len(reserved) == len(set(reserved)) == 16
+    assert set(reserved) <= {t.id for t in made}
+    with store.reading() as tx:
+        assert len(tasks.find_tasks(tx, "acme", TaskFilter(assignee="a")).items) == 4
