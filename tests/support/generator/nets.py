@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hypothesis import strategies as st
+from support.generator.drawing import choose, flag, number
 from support.generator.xml import HEAD
 
 PROCESS = "net"
@@ -55,14 +56,13 @@ INNER = (Kind.TASK, Kind.PASS, Kind.EXCLUSIVE, Kind.PARALLEL, Kind.INCLUSIVE)
 @st.composite
 def nets(draw: st.DrawFn, most: int = 10, kinds: tuple[Kind, ...] = INNER) -> Net:
     """A tree of nodes from the start, then further flows; back only to tasks."""
-    count = draw(st.integers(2, most))
-    chosen = [Kind.TASK, *(draw(st.sampled_from(kinds)) for _ in range(count - 1))]
-    pairs = [(draw(st.integers(0, index - 1)), index) for index in range(1, count)]
+    count = number(draw, 2, most)
+    chosen = [Kind.TASK, *(choose(draw, kinds) for _ in range(count - 1))]
+    pairs = [(number(draw, 0, index - 1), index) for index in range(1, count)]
     tasks = [index for index, kind in enumerate(chosen) if kind is Kind.TASK]
-    for _ in range(draw(st.integers(0, 6))):
-        source = draw(st.integers(0, count - 1))
-        later = list(range(source + 1, count))
-        target = draw(st.sampled_from(later + tasks))
+    for _ in range(number(draw, 0, 6)):
+        source = number(draw, 0, count - 1)
+        target = choose(draw, [*range(source + 1, count), *tasks])
         if (source, target) not in pairs:
             pairs.append((source, target))
     return _named(chosen, pairs)
@@ -117,9 +117,9 @@ def choices(draw: st.DrawFn, net: Net) -> dict[str, object]:
             continue
         outgoing = net.outgoing(node)
         if kind is Kind.EXCLUSIVE:
-            values[f"pick_{node}"] = draw(st.integers(0, len(outgoing) - 1))
+            values[f"pick_{node}"] = number(draw, 0, len(outgoing) - 1)
         else:
-            values.update({f"on_{flow.id}": draw(st.booleans()) for flow in outgoing[:-1]})
+            values.update({f"on_{flow.id}": flag(draw) for flow in outgoing[:-1]})
     return values
 
 

@@ -6,7 +6,9 @@ Ids are numbered in the order of drawing, so that a shrunk example stays readabl
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence as Options
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from hypothesis import strategies as st
 from support.generator.blocks import (
@@ -29,6 +31,9 @@ from support.generator.blocks import (
     Undo,
     walk,
 )
+from support.generator.drawing import choose, flag, number
+
+T = TypeVar("T")
 
 DEPTH = 3
 BLOCKS = 5
@@ -58,13 +63,16 @@ class Grower:
         return f"{letter}{self.count}"
 
     def one_of(self, *options: Callable[[], Block]) -> Block:
-        return self.draw(st.sampled_from(options))()
+        return self.choose(options)()
+
+    def choose(self, options: Options[T]) -> T:
+        return choose(self.draw, options)
 
     def flag(self) -> bool:
-        return self.draw(st.booleans())
+        return flag(self.draw)
 
     def number(self, low: int, high: int) -> int:
-        return self.draw(st.integers(low, high))
+        return number(self.draw, low, high)
 
     # ---------------------------------------------------------------- the tree
 
@@ -90,7 +98,7 @@ class Grower:
         )
 
     def task(self) -> Task:
-        kind = self.draw(st.sampled_from(TaskKind))
+        kind = self.choose(tuple(TaskKind))
         name = self.name("t")
         undo = kind.rests and self.flag()
         if undo:
@@ -119,7 +127,9 @@ class Grower:
         self.beside -= 1
         default = self.flag()
         conditioned = range(len(branches) - 1) if default else range(len(branches))
-        taken = self.draw(st.frozensets(st.sampled_from(conditioned), min_size=0 if default else 1))
+        taken = frozenset(index for index in conditioned if self.flag())
+        if not taken and not default:
+            taken = frozenset({self.choose(conditioned)})
         return Inclusive(name, branches, taken, default)
 
     def loop(self, depth: int) -> Block:
@@ -147,7 +157,7 @@ class Grower:
 
     def guarded(self, depth: int) -> Block:
         name = self.name("g")
-        trigger = self.draw(st.sampled_from(Trigger))
+        trigger = self.choose(tuple(Trigger))
         interrupting = trigger is Trigger.ERROR or self.flag()
         count = self.number(0, 1 if interrupting else 2)
         body = self.scope(lambda: self.sequence(depth))
@@ -157,10 +167,10 @@ class Grower:
             body,
             handler,
             trigger,
-            self.draw(st.sampled_from(Position)),
+            self.choose(tuple(Position)),
             interrupting,
             count,
-            thrower=self.draw(st.sampled_from(Thrower)),
+            thrower=self.choose(tuple(Thrower)),
             catch_all=self.flag(),
             levels=self.number(0, 2),
             through_calls=self.flag(),
@@ -171,8 +181,8 @@ class Grower:
 
     def event_choice(self, depth: int) -> Block:
         name, branches = self.name("e"), self.branches(depth)
-        waits = st.sampled_from([Trigger.TIMER, Trigger.MESSAGE, Trigger.SIGNAL])
-        triggers = tuple(self.draw(waits) for _ in branches)
+        waits = (Trigger.TIMER, Trigger.MESSAGE, Trigger.SIGNAL)
+        triggers = tuple(self.choose(waits) for _ in branches)
         return EventChoice(name, triggers, branches, self.number(0, len(branches) - 1), self.flag())
 
     def repeat(self, depth: int) -> Block:
@@ -187,7 +197,7 @@ class Grower:
 
     def repeated_task(self) -> Task:
         """Without a handler of its own: how often a repeated task is undone is a scenario's matter."""
-        kind = self.draw(st.sampled_from(TaskKind))
+        kind = self.choose(tuple(TaskKind))
         return Task(self.name("t"), kind)
 
     def undo(self) -> Block:
@@ -195,14 +205,14 @@ class Grower:
         if self.shape.any_order and (self.beside or self.repeated):
             return self.task()
         candidates = self.undoable[-1]
-        activity = self.draw(st.sampled_from([None, *candidates]))
+        activity = self.choose([None, *candidates])
         return Undo(self.name("u"), activity)
 
 
 @st.composite
 def trees(draw: st.DrawFn, shape: Shape = Shape()) -> Block:  # noqa: B008 - a frozen value
     """Depth is drawn as well: most examples are small, so that many are seen."""
-    depth = draw(st.integers(1, shape.depth))
+    depth = number(draw, 1, shape.depth)
     return Grower(draw, replace(shape, depth=depth)).sequence(depth)
 
 

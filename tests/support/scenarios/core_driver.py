@@ -6,7 +6,7 @@ After each stimulus the player holds the rows against `support.invariants`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from support.player import TENANT, Player
@@ -47,8 +47,8 @@ class Stage(Player):
             return True
         return False
 
-    def _broadcast(self, name: str, payload: Row) -> int:
-        delivered = super()._broadcast(name, payload)
+    def _broadcast(self, name: str, payload: Row, later: Sequence[str] = ()) -> int:
+        delivered = super()._broadcast(name, payload, later)
         starts = list(self._starts(SignalEvent, name))
         for definition, node in starts:
             self._begin(definition, node, payload)

@@ -1,0 +1,79 @@
+"""Every scenario on a whole engine: on SQLite and PostgreSQL, with an engine that is forgotten after each
+step, and with two engines that take turns on one database.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.databases import SCHEMA
+from support.postgres.databases import Databases
+from support.scenarios.engine_driver import EngineDriver, Engines
+from support.scenarios.format import Scenario, read_scenarios
+from support.scenarios.runner import play
+from support.scenarios.templates import template_scenarios
+
+from bpm_engine.engine import Engine
+
+WRITTEN = list(read_scenarios(Path(__file__).parent))
+GENERATED = template_scenarios()
+SAMPLE = GENERATED[::5]
+Choice = Callable[[Engines], Callable[[], Engine]]
+WAYS: dict[str, Choice] = {
+    "forget and reload": lambda engines: engines.fresh,
+    "two take turns": lambda engines: engines.either,
+}
+
+
+@pytest.fixture(scope="module")
+def on_sqlite(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
+    path = shutil.copy(sqlite_template, tmp_path_factory.mktemp("scenarios") / "bpm.db")
+    engines = Engines(f"sqlite:///{path}")
+    yield engines
+    engines.close()
+
+
+@pytest.fixture(scope="module")
+def on_postgresql(postgresql_databases: Databases) -> Iterator[Engines]:
+    with postgresql_databases.clone(SCHEMA) as url:
+        engines = Engines(url)
+        yield engines
+        engines.close()
+
+
+def _play(scenario: Scenario, engines: Engines, choice: Choice) -> None:
+    engines.begin(scenario.id)
+    try:
+        play(scenario, EngineDriver(choice(engines), engines.clock))
+    finally:
+        engines.end()
+
+
+@pytest.mark.parametrize("scenario", [*WRITTEN, *GENERATED], ids=lambda scenario: scenario.id)
+def test_scenario_on_sqlite(scenario: Scenario, on_sqlite: Engines) -> None:
+    _play(scenario, on_sqlite, lambda engines: engines.one)
+
+
+@pytest.mark.parametrize("scenario", WRITTEN, ids=lambda scenario: scenario.id)
+@pytest.mark.parametrize("choice", WAYS.values(), ids=WAYS)
+def test_scenario_with_changing_engines_on_sqlite(
+    scenario: Scenario, choice: Choice, on_sqlite: Engines
+) -> None:
+    _play(scenario, on_sqlite, choice)
+
+
+@pytest.mark.parametrize("scenario", [*WRITTEN, *SAMPLE], ids=lambda scenario: scenario.id)
+def test_scenario_on_postgresql(scenario: Scenario, on_postgresql: Engines) -> None:
+    _play(scenario, on_postgresql, lambda engines: engines.either)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", [*WRITTEN, *GENERATED], ids=lambda scenario: scenario.id)
+@pytest.mark.parametrize("choice", WAYS.values(), ids=WAYS)
+def test_scenario_with_changing_engines_on_postgresql(
+    scenario: Scenario, choice: Choice, on_postgresql: Engines
+) -> None:
+    _play(scenario, on_postgresql, choice)

@@ -1,0 +1,254 @@
+"""What the scenarios cover: element and position against outcome, read from models and expectations.
+
+A cell is filled by an assertion, not by a run: a node that a scenario expects to be done fills `completed`, one
+it expects to be withdrawn `interrupted` (or `cancelled`, when the whole instance was), one with an incident
+`failed`. Where the node lies says the rest. A cell without a scenario needs a reason in `REASONS`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from bpm_engine.bpmn.graph import (
+    Boundary,
+    Catch,
+    CompensationEvent,
+    ErrorEvent,
+    EventSpec,
+    Graph,
+    Kind,
+    MessageEvent,
+    Node,
+    Repeat,
+    Scope,
+    SignalEvent,
+    Start,
+    TerminateEvent,
+    Throw,
+    TimerEvent,
+)
+from bpm_engine.bpmn.load import load
+from support.scenarios.format import Expectation, Scenario
+
+OUTCOMES = ("completed", "failed", "interrupted", "cancelled", "in multi-instance", "in sub-process")
+Row = tuple[str, str]  # element, position
+
+_EVENTS: dict[type[EventSpec], str] = {
+    MessageEvent: "message",
+    TimerEvent: "timer",
+    SignalEvent: "signal",
+    ErrorEvent: "error",
+    CompensationEvent: "compensation",
+    TerminateEvent: "terminate",
+}
+_TASKS = (
+    "task manualTask serviceTask sendTask receiveTask userTask scriptTask businessRuleTask subProcess callActivity"
+).split()
+_GATEWAYS = "exclusiveGateway parallelGateway inclusiveGateway eventBasedGateway".split()
+_POSITIONS = {
+    "start": ["none", "message", "timer", "signal"],
+    "event sub-process start": ["message", "timer", "signal", "error", "compensation"],
+    "event sub-process start, non-interrupting": ["message", "timer", "signal"],
+    "catch": ["message", "timer", "signal"],
+    "boundary": ["message", "timer", "signal", "error"],
+    "boundary, non-interrupting": ["message", "timer", "signal"],
+    "throw": ["none", "message", "signal", "compensation"],
+    "end": ["none", "message", "signal", "error", "terminate", "compensation"],
+}
+ROWS: tuple[Row, ...] = (
+    *((task, "activity") for task in _TASKS),
+    ("event sub-process", "activity"),
+    ("multi-instance", "parallel"),
+    ("multi-instance", "sequential"),
+    *((gateway, "gateway") for gateway in _GATEWAYS),
+    *((f"{event} event", position) for position, events in _POSITIONS.items() for event in events),
+)
+
+_PASSES = "never rests, so nothing can come between"
+_STARTS = "evaluates nothing that could fail"
+_HOST = "what it waits for is evaluated when its host or scope is entered, which then fails"
+_WATCHES = "its host or scope rests, not the event"
+
+
+def reason(row: Row, outcome: str) -> str | None:
+    """Why a cell stays empty; None: it must not."""
+    element, position = row
+    if position == "start":
+        return {
+            "failed": _STARTS,
+            "interrupted": _PASSES,
+            "cancelled": _PASSES,
+            **({} if element == "none event" else dict.fromkeys(OUTCOMES[4:], "starts a process, not a sub-process")),
+        }.get(outcome)
+    if position.startswith(("event sub-process start", "boundary")):
+        return {"failed": _HOST, "interrupted": _WATCHES, "cancelled": _WATCHES}.get(outcome)
+    if outcome == "interrupted" and (element in _PASSING or (position in ("throw", "end") and element not in _RESTING)):
+        return _PASSES
+    return None
+
+
+_PASSING = ("task", "manualTask", "scriptTask", "exclusiveGateway")
+_RESTING = ("compensation event",)
+
+
+# ------------------------------------------------------------------ from scenarios to cells
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The nodes of a scenario's file, and what lies around them."""
+
+    nodes: dict[str, tuple[Node, Graph]]
+
+    @classmethod
+    def of(cls, bpmn: bytes) -> Model:
+        graphs = load(bpmn, soundness=False).graphs
+        return cls({node.id: (node, graph) for graph in graphs for node in graph.nodes.values()})
+
+    def row(self, node_id: str) -> Row | None:
+        node, graph = self.nodes[node_id]
+        match node.spec:
+            case Repeat():
+                return "multi-instance", node.spec.mode
+            case Scope() if node.spec.kind == "event":
+                return "event sub-process", "activity"
+            case Start():
+                return f"{_event(node.spec.events)} event", _start_position(node, node.spec, graph)
+            case Boundary():
+                suffix = "" if node.spec.interrupting else ", non-interrupting"
+                return f"{_event(node.spec.events)} event", f"boundary{suffix}"
+            case Catch() if node.tag != "receiveTask":
+                return f"{_event(node.spec.events)} event", "catch"
+            case Throw():
+                return f"{_event(node.spec.events)} event", "end" if node.kind is Kind.END else "throw"
+            case _:
+                return _plain_row(node)
+
+    def surroundings(self, node_id: str) -> Iterator[str]:
+        node, graph = self.nodes[node_id]
+        scope: Scope | None = graph.scopes[node.scope]
+        kinds = set()
+        while scope is not None:
+            kinds.add(scope.kind)
+            scope = graph.scopes[scope.parent] if scope.parent else None
+        if "repeat" in kinds:
+            yield "in multi-instance"
+        if "embedded" in kinds:
+            yield "in sub-process"
+
+
+def _event(events: tuple[EventSpec, ...]) -> str:
+    return _EVENTS[type(events[0])] if events else "none"
+
+
+def _start_position(node: Node, spec: Start, graph: Graph) -> str:
+    if graph.scopes[node.scope].kind != "event":
+        return "start"
+    return "event sub-process start" + ("" if spec.interrupting else ", non-interrupting")
+
+
+def _plain_row(node: Node) -> Row | None:
+    if node.tag == "intermediateThrowEvent":
+        return "none event", "throw"
+    position = "gateway" if node.tag.endswith("Gateway") else "activity"
+    return node.tag, position
+
+
+Cells = dict[tuple[Row, str], Counter[str]]  # cell -> scenarios that fill it
+
+
+def cells(scenarios: Iterable[Scenario]) -> Cells:
+    filled: Cells = {}
+    for scenario in scenarios:
+        model = Model.of(scenario.bpmn)
+        for row, outcome in _covered(scenario, model):
+            filled.setdefault((row, outcome), Counter())[scenario.id] += 1
+    return filled
+
+
+def _covered(scenario: Scenario, model: Model) -> Iterator[tuple[Row, str]]:
+    stated = [scenario.expect, *(step.subject for step in scenario.steps if step.verb == "expect")]
+    cancelled = scenario.expect.status == "Cancelled"
+    for expect in stated:
+        for node, outcome in _outcomes(expect, cancelled=cancelled):
+            row = model.row(node) if node in model.nodes else None
+            if row is None:
+                continue
+            yield row, outcome
+            if outcome == "completed":
+                yield from ((row, place) for place in model.surroundings(node))
+
+
+def _outcomes(expect: Expectation, *, cancelled: bool) -> Iterator[tuple[str, str]]:
+    yield from ((node, "completed") for node in expect.path or ())
+    yield from ((node, "cancelled" if cancelled else "interrupted") for node in expect.withdrawn)
+    yield from ((incident.partition("@")[2], "failed") for incident in expect.incidents)
+
+
+def empty(filled: Cells) -> list[str]:
+    """Cells that nothing fills and no reason explains; and reasons for cells that are filled after all."""
+    missing = [
+        f"{element}, {position}: {outcome}"
+        for element, position in ROWS
+        for outcome in OUTCOMES
+        if ((element, position), outcome) not in filled and reason((element, position), outcome) is None
+    ]
+    idle = [
+        f"{element}, {position}: {outcome} is filled, its reason is not needed"
+        for element, position in ROWS
+        for outcome in OUTCOMES
+        if ((element, position), outcome) in filled and reason((element, position), outcome) is not None
+    ]
+    return missing + idle
+
+
+# ------------------------------------------------------------------ the page
+
+
+def render(scenarios: list[Scenario]) -> str:
+    filled = cells(scenarios)
+    lines = [_INTRODUCTION.format(scenarios=len(scenarios)), _head(("element", "position", *OUTCOMES))]
+    reasons: list[str] = []
+    for row in ROWS:
+        shown = [_cell(filled, row, outcome, reasons) for outcome in OUTCOMES]
+        lines.append(f"| {row[0]} | {row[1]} | {' | '.join(shown)} |")
+    lines += ["", *(f"{number}. {text}" for number, text in enumerate(reasons, 1)), "", _decisions(scenarios)]
+    return "\n".join(lines) + "\n"
+
+
+_INTRODUCTION = """# What the scenarios cover
+
+Made from the {scenarios} scenarios of `tests/semantics`: how many of them state that an element, in a position, comes
+to an outcome. A number in brackets is the reason why a cell cannot be filled. *Interrupted* means withdrawn while
+the instance goes on, *cancelled* withdrawn with the instance.
+"""
+
+
+def _head(names: tuple[str, ...]) -> str:
+    return f"| {' | '.join(names)} |\n|{'---|' * len(names)}"
+
+
+def _cell(filled: Cells, row: Row, outcome: str, reasons: list[str]) -> str:
+    if (row, outcome) in filled:
+        return str(len(filled[row, outcome]))
+    text = reason(row, outcome) or "empty"
+    if text not in reasons:
+        reasons.append(text)
+    return f"({reasons.index(text) + 1})"
+
+
+NOT_HERE = {
+    8: "escalation events are refused at deploy until they are built",
+    10: "transactions are refused at deploy until they are built",
+    18: "conditional events are refused at deploy until they are built",
+}
+
+
+def _decisions(scenarios: list[Scenario]) -> str:
+    lines = ["## Decisions", "", _head(("decision", "defended by"))]
+    for number in range(1, 25):
+        named = sorted({f"{each.topic}/{each.model}" for each in scenarios if number in each.decides})
+        lines.append(f"| {number} | {', '.join(named) or NOT_HERE[number]} |")
+    return "\n".join(lines)
