@@ -42,6 +42,11 @@ class Database(Protocol):
     def reading(self) -> AbstractContextManager[sa.Connection]:
         """A connection in a transaction that only reads, with one consistent view where that is free."""
 
+    def joining(self, connection: sa.Connection) -> AbstractContextManager[None]:
+        """While the block lasts, a connection that somebody else opened behaves like one of ours, inside a
+        transaction.
+        """
+
     def enter_tenant(self, connection: sa.Connection, tenant: str | None) -> None:
         """Tell the database for whom the transaction runs (row-level security); None: for all."""
 

@@ -13,11 +13,13 @@ from typing import Any
 
 import psycopg
 import sqlalchemy as sa
+from psycopg.pq import Format
 from psycopg.types.json import set_json_loads
 from psycopg.types.string import TextLoader
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from bpm_engine.errors import InvalidInputError
 from bpm_engine.store import security
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.failures import Failure, UnsafeDurabilityError
@@ -30,6 +32,7 @@ MIGRATION_LOCK = 0x62706D  # any number nobody else uses: "bpm"
 RETRY = ("40001", "40P01", "55P03")
 AWAY = ("08", "57P0", "53300", "25P03", "57014")  # by beginning: connection, shutdown, too many, timeouts
 FULL = ("53100", "53200")
+READ_OUR_WAY = [psycopg.adapters.types[name].oid for name in ("uuid", "json", "jsonb")]
 
 
 class PostgreSQL:
@@ -84,6 +87,27 @@ class PostgreSQL:
             yield connection
 
     reading = writing  # a reader takes no lock and READ COMMITTED costs nothing: there is no difference
+
+    @contextmanager
+    def joining(self, connection: sa.Connection) -> Iterator[None]:
+        """Ids and JSON are read our way in our own statements only: the caller's own are none of our
+        business.
+        """
+        driver = connection.connection.driver_connection
+        if not isinstance(driver, psycopg.Connection):
+            raise InvalidInputError("connection must use the driver psycopg 3: postgresql+psycopg://…")
+        before = [
+            (oid, driver.adapters.get_loader(oid, form))
+            for oid in READ_OUR_WAY
+            for form in (Format.TEXT, Format.BINARY)
+        ]
+        _load_ids_and_json(driver, None)
+        try:
+            yield
+        finally:
+            for oid, loader in before:
+                if loader is not None:
+                    driver.adapters.register_loader(oid, loader)
 
     def enter_tenant(self, connection: sa.Connection, tenant: str | None) -> None:
         """For this transaction only: a setting of the session would leak to the pool's next user."""

@@ -42,6 +42,7 @@ AWAY = (
 TAKEN = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 CACHE = 32_000  # kibibytes of pages per connection; the default of 2,000 does not hold a batch
 CHECKPOINT = 8_000  # pages of log; the default of 1,000 copies hot pages back again and again
+TAUGHT = "bpm_engine.taught"  # on a caller's connection: it knows our functions
 GLANCE = 0.25  # seconds between two looks for commits of other processes
 
 
@@ -89,8 +90,7 @@ class SQLite:
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA recursive_triggers = ON")
-        connection.create_function("merged", 2, merge, deterministic=True)
-        connection.create_function("contains_json", 2, contains_text, deterministic=True)
+        _teach(connection)
         return connection
 
     @contextmanager
@@ -109,6 +109,22 @@ class SQLite:
         with self.engine.connect() as connection:
             connection.exec_driver_sql("BEGIN")
             yield connection
+
+    @contextmanager
+    def joining(self, connection: sa.Connection) -> Iterator[None]:
+        """The driver's default begins a transaction before the first change only: a savepoint on its own
+        would be committed by its release, whatever the caller does afterwards.
+        """
+        driver = connection.connection.driver_connection
+        if not isinstance(driver, sqlite3.Connection):
+            raise InvalidInputError("connection must use the driver sqlite3 of the standard library")
+        if not connection.info.setdefault(TAUGHT, False):
+            _teach(driver)
+            connection.info[TAUGHT] = True
+        if not driver.in_transaction:
+            connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        yield
 
     def enter_tenant(self, connection: sa.Connection, tenant: str | None) -> None:
         """There is no row-level security here: the tenant is part of every query."""
@@ -168,6 +184,12 @@ class SQLite:
             if self._anchor:
                 self._anchor.close()
                 self._anchor = None
+
+
+def _teach(connection: sqlite3.Connection) -> None:
+    """The functions that our statements use."""
+    connection.create_function("merged", 2, merge, deterministic=True)
+    connection.create_function("contains_json", 2, contains_text, deterministic=True)
 
 
 class Commits:

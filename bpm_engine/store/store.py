@@ -117,7 +117,9 @@ class Store:
 
         The caller commits; send the wake-up (`store.wakeups.notify()`) afterwards if `tx.wakes` is set.
         """
-        with self._errors(), connection.begin_nested():
+        if not self._opened:
+            self.open()
+        with self._errors(), self.database.joining(connection), connection.begin_nested():
             yield Transaction(connection, self.database, self.clock)
 
     def close(self) -> None:
