@@ -112,7 +112,8 @@ def _around(definitions: Definitions, snapshot: Snapshot, token: Token) -> Itera
 def _ahead(graph: Graph, scope: Scope, token: Token) -> Iterator[Needs]:
     ahead = graph.ahead.get(token.node_id)
     if ahead is not None and ahead.joins:
-        yield Needs(joins=frozenset((scope.id, node_id) for node_id in ahead.joins))
+        here = (node_id for node_id in ahead.joins if graph.nodes[node_id].scope == scope.node_id)
+        yield Needs(joins=frozenset((scope.id, node_id) for node_id in here))
     if scope.inclusive_waiting or (ahead is not None and ahead.siblings and scope.live > 1):
         yield Needs(siblings=frozenset({scope.id}))
     if scope.loop is not None:
