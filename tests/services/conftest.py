@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.postgres.databases import Databases, Template
+
 from bpm_engine.store import migrate
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.store import Store, connect
-from support.postgres.databases import Databases, Template
 
 BOTH = ("postgresql", "sqlite")
 

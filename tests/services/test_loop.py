@@ -1,7 +1,7 @@
 """The loop: when it looks, when it rests, that it outlives errors and stops at once.
 
-Time and wake-ups are the test's: `Script` stands where a loop would wait, notes for how long it was willing to,
-and does what the test wants to happen meanwhile.
+Time and wake-ups are the test's: `Script` stands where a loop would wait, notes for how long it was willing
+to, and does what the test wants to happen meanwhile.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import logging
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
+
 from bpm_engine.errors import UnavailableError
 from bpm_engine.services.loop import JITTER, Loop, Service, Services
 from bpm_engine.store.notifications import Bell
@@ -215,7 +217,7 @@ def pauses_after(*errors: Exception) -> list[float]:
 def test_errors_are_logged_and_followed_by_growing_pauses(caplog: pytest.LogCaptureFixture) -> None:
     pauses = pauses_after(*[ValueError("broken")] * 14)
     assert len(pauses) == 14
-    assert all(later > earlier for earlier, later in zip(pauses[:9], pauses[1:10], strict=True))
+    assert all(later > earlier for earlier, later in pairwise(pauses[:10]))
     assert 60 * (1 - JITTER) <= max(pauses) <= 60
     errors = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert len(errors) == 14

@@ -10,12 +10,13 @@ from typing import Any
 
 import nats
 import pytest
-from bpm_engine.publishers import CloudEvent, PublishError
-from bpm_engine.publishers.nats import NatsPublisher, default_subject
-from bpm_engine.store.store import Store
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from support.events import dispatcher, run_until_idle, write_events
 from support.nats_server import nats_server
+
+from bpm_engine.publishers import CloudEvent, PublishError
+from bpm_engine.publishers.nats import NatsPublisher, default_subject
+from bpm_engine.store.store import Store
 
 
 def event(**fields: Any) -> CloudEvent:

@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+from support import rows
+from support.events import Receiver, add_events, dispatcher, outbox_rows, run_until_idle, write_events
+
 from bpm_engine import crash
 from bpm_engine.publishers import CloudEvent
 from bpm_engine.store import outbox
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.outbox import OutboxStatus
 from bpm_engine.store.store import Store
-from support import rows
-from support.events import Receiver, add_events, dispatcher, outbox_rows, run_until_idle, write_events
 
 
 class RefusedError(Exception):
@@ -203,6 +204,36 @@ def test_a_receiver_that_hangs_does_not_keep_other_instances_waiting(
     gate.set()
     run_until_idle(service)
     assert receiver.first_deliveries()[slow.id] == list(range(1, 101))
+
+
+def test_retries_that_hang_leave_the_places_of_other_instances_free(
+    store: Store, clock: ManualClock, gate: threading.Event
+) -> None:
+    sick = {owner.id for owner in write_events(store, instances=8, events=1)}
+
+    def refuse(event: CloudEvent) -> None:
+        raise RefusedError
+
+    receiver = Receiver(refuse)
+    service = dispatcher(store, receiver, threads=4)
+    run_until_idle(service)
+    clock.advance(timedelta(seconds=1))
+
+    def hang(event: CloudEvent) -> None:
+        if event.subject in sick:
+            gate.wait(60)
+
+    receiver.answer = hang
+    service.run_once()  # all that failed before are under way again, and take their time
+    (other,) = write_events(store, instances=1, events=1)
+    for _ in range(20):  # a few seconds at most, long before those that hang are given up
+        service.run_once()
+        if statuses(store, other.id) == [OutboxStatus.PUBLISHED]:
+            break
+    assert receiver.first_deliveries() == {other.id: [1]}
+    gate.set()
+    run_until_idle(service)
+    assert len(receiver.received) == 9
 
 
 def test_a_call_that_outlives_its_lease_is_a_failed_attempt_and_its_place_is_free_again(

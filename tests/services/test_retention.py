@@ -1,4 +1,4 @@
-"""The end of old rows: whole ended trees, expired messages, old deliveries and events; never what still runs."""
+"""The end of old rows: whole ended trees, messages, deliveries and events; never what still runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
+from support import rows
+from support.events import Receiver, dispatcher, outbox_rows, run_until_idle, write_events
+
 from bpm_engine import crash
 from bpm_engine.core.state import Instance, InstanceStatus, SubscriptionKind
 from bpm_engine.services.retention import RetentionConfig, RetentionSweep
@@ -17,8 +20,6 @@ from bpm_engine.store.messages import Message, Signal
 from bpm_engine.store.outbox import OutboxStatus
 from bpm_engine.store.schema import DeliveryStatus
 from bpm_engine.store.store import Store
-from support import rows
-from support.events import Receiver, dispatcher, outbox_rows, run_until_idle, write_events
 
 MONTH = timedelta(days=30)
 ENDED = {"status": InstanceStatus.COMPLETED, "ended_at": rows.NOW, "retention": int(MONTH.total_seconds())}

@@ -1,7 +1,7 @@
 """A dispatcher as a process of its own, to be killed: `python -m support.dispatching URL JOURNAL`.
 
-Each event that is published becomes a line of the journal: id, instance, number. The file stands for the outside
-world: what is in it has happened, whatever becomes of the process.
+Each event that is published becomes a line of the journal: id, instance, number. The file stands for the
+outside world: what is in it has happened, whatever becomes of the process.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
+from support import rows
+
 from bpm_engine.publishers import CloudEvent, FunctionPublisher
 from bpm_engine.services.outbox import OutboxConfig, OutboxDispatcher
 from bpm_engine.store.store import Store
-from support import rows
 
 BATCH = 10
 

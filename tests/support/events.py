@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import sqlalchemy as sa
+from support import rows
+
 from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import Instance, OutboxEvent
 from bpm_engine.publishers import CloudEvent
@@ -16,7 +18,6 @@ from bpm_engine.store import changes as changing
 from bpm_engine.store.outbox import OUTBOX, OutboxRow
 from bpm_engine.store.schema import event_outbox
 from bpm_engine.store.store import Store
-from support import rows
 
 
 def write_events(store: Store, instances: int, events: int) -> list[Instance]:

@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from bpm_engine.publishers import CloudEvent
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from cloudevents.core.v1.event import CloudEvent as Judged
 from hypothesis import given
 from hypothesis import strategies as st
+
+from bpm_engine.publishers import CloudEvent
 
 AT = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 

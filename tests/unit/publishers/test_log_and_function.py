@@ -6,6 +6,7 @@ import logging
 from datetime import UTC, datetime
 
 import pytest
+
 from bpm_engine.publishers import CloudEvent, FunctionPublisher, LogPublisher
 
 EVENT = CloudEvent(
