@@ -121,7 +121,7 @@ class Step:
     ) -> None:
         """Fill `result`. `held`: trees locked by this transaction already; `wait`: wait for the others."""
         known = intake.receive(tx.before_locks(), submissions, result)
-        ready = self._take(tx, known, held, wait, result)
+        ready = _pending(tx, self._take(tx, known, held, wait, result), result)
         crash_point(LOCKED)
         if ready:
             self._advance(tx, ready, result, handoff)
@@ -288,6 +288,23 @@ def _without(group: list[Submission], root: str, error: BaseException, result: P
     logger.error("call tree %s is set apart: %s", root, error, exc_info=error)
     result.broken += [(s, error) for s in group if s.root == root]
     return [s for s in group if s.root != root]
+
+
+def _pending(tx: Transaction, ready: list[Submission], result: Played) -> list[Submission]:
+    """Without the signal deliveries that another transaction has made or is making: each is made once."""
+    keys = [s.delivery for s in ready if s.delivery is not None]
+    if not keys:
+        return ready
+    taken = messages.take_deliveries(tx, keys)
+    left = []
+    for submission in ready:
+        if submission.delivery is None or submission.delivery in taken:
+            left.append(submission)
+        else:
+            submission.delivery = None
+            submission.outcome = Stale("the signal was delivered by somebody else")
+            result.played.append(submission)
+    return left
 
 
 def _settle_waits(tx: Transaction, result: Played) -> None:

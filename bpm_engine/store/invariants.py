@@ -109,7 +109,7 @@ HAS_CALL = _exists(called.c.parent_token_id == token.c.id, called.c.status.not_i
 HAS_SCOPE = _exists(inner.c.token_id == token.c.id, inner.c.state.not_in(_CLOSED))
 HAS_RECORD = _exists(
     compensation_record.c.requested_by == token.c.id,
-    compensation_record.c.status == fixed(CompensationStatus.RUNNING),
+    compensation_record.c.status.in_([fixed(CompensationStatus.RUNNING), fixed(CompensationStatus.FAILED)]),
 )
 REASONS = {
     Waiting.TIMER: HAS_TIMER,

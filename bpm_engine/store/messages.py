@@ -197,9 +197,12 @@ def purge_messages(tx: Transaction, before: datetime, limit: int) -> int:
 
 
 def fan_out(tx: Transaction, signals: Sequence[ThrownSignal | Signal]) -> int:
-    """One delivery per open subscription of the tenant, also of definitions that the signal starts."""
+    """One delivery per open subscription of the tenant, also of definitions that the signal starts; but none
+    to who began to wait in this very transaction after the throw.
+    """
     given = rows.rows([(each.id, each.tenant_id, each.name, each.payload) for each in signals])
-    return tx.execute(FAN_OUT, {"given": given, "now": tx.now()}).rowcount
+    later = [(s.id, late) for s in signals if isinstance(s, ThrownSignal) for late in s.later]
+    return tx.execute(FAN_OUT, {"given": given, "later": rows.rows(later), "now": tx.now()}).rowcount
 
 
 def pending_deliveries(tx: Transaction, limit: int, after: tuple[str, str] | None = None) -> list[Delivery]:
@@ -209,6 +212,12 @@ def pending_deliveries(tx: Transaction, limit: int, after: tuple[str, str] | Non
     signal_id, subscription_id = after or (FIRST_ID, FIRST_ID)
     values = {"signal_id": signal_id, "subscription_id": subscription_id, "limit": limit}
     return DELIVERY.read(tx.execute(PENDING_DELIVERIES, values))
+
+
+def take_deliveries(tx: Transaction, keys: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    """Those of them that are pending, now held by `tx`; what another transaction holds is left to it."""
+    found = tx.execute(TAKE_DELIVERIES, {"given": rows.rows(keys)})
+    return frozenset((row.signal_id, row.subscription_id) for row in found)
 
 
 def finish_deliveries(
@@ -369,6 +378,7 @@ _SIGNALS = row_source(
         sa.Column("payload", Json),
     ]
 )
+_LATER = row_source([sa.Column("signal_id", Id), sa.Column("subscription_id", Id)], "later")
 _DELIVERY_COLUMNS = [name for name in DELIVERY.fields if name != "error"]
 FAN_OUT = (
     insert_or_nothing(delivery)
@@ -398,7 +408,11 @@ FAN_OUT = (
                 subscription.c.status == fixed(SubscriptionStatus.OPEN),
             ),
         )
-        .where(sa.true()),
+        .where(
+            ~sa.exists().where(
+                _LATER.c.signal_id == _SIGNALS.c.id, _LATER.c.subscription_id == subscription.c.id
+            )
+        ),
     )
     .on_conflict_do_nothing()
     .execution_options(preserve_rowcount=True)  # asked for, since drivers forget it after an INSERT
@@ -412,6 +426,19 @@ PENDING_DELIVERIES = (
     )
     .order_by(delivery.c.signal_id, delivery.c.subscription_id)
     .limit(LIMIT)
+)
+_TAKEN = row_source([sa.Column("signal_id", Id), sa.Column("subscription_id", Id)])
+TAKE_DELIVERIES = (
+    sa.select(delivery.c.signal_id, delivery.c.subscription_id)
+    .join(
+        _TAKEN,
+        sa.and_(
+            delivery.c.signal_id == _TAKEN.c.signal_id, delivery.c.subscription_id == _TAKEN.c.subscription_id
+        ),
+    )
+    .where(delivery.c.status == DeliveryStatus.PENDING)
+    .order_by(delivery.c.signal_id, delivery.c.subscription_id)
+    .with_for_update(skip_locked=True, of=delivery)
 )
 _FINISHED = row_source([sa.Column("signal_id", Id), sa.Column("subscription_id", Id)])
 FINISH_DELIVERIES = (

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -59,7 +60,9 @@ def find_revision(database: Database) -> str | None:
         translate(database.classify(error), error)
 
 
+@cache
 def head() -> str:
+    """Read once: the scripts of an installed version do not change while it runs."""
     revision = _script_directory().get_current_head()
     assert revision is not None
     return revision

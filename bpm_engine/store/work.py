@@ -91,7 +91,8 @@ def load_work(tx: Transaction, tokens: Sequence[Token]) -> list[Work]:
     instances = {i.id: i for i in INSTANCE.read(tx.execute(INSTANCES, _ids(t.instance_id for t in tokens)))}
     visible: dict[str, Variables] = {}
     for row in tx.execute(VISIBLE_VARIABLES, _ids(t.scope_id for t in tokens)):
-        visible[row.start] = visible.get(row.start, {}) | row.variables  # outermost first
+        layer = (row.loop or {}) | row.variables  # outermost first
+        visible[row.start] = visible.get(row.start, {}) | layer
     return [
         Work(
             token=t,
@@ -240,7 +241,7 @@ def _visible_variables() -> sa.Select[Any]:
     )
     chain = chain.union_all(outer)
     return (
-        sa.select(chain.c.start, scope.c.variables)
+        sa.select(chain.c.start, scope.c.variables, scope.c.loop)
         .join(scope, scope.c.id == chain.c.scope_id)
         .order_by(chain.c.distance.desc())
     )

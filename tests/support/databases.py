@@ -7,7 +7,9 @@ that used it, since creating one costs more than most tests.
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -46,20 +48,47 @@ def postgresql_schema(postgresql_databases: Databases) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def emptied_url(postgresql_schema: str) -> Iterator[str]:
-    yield postgresql_schema
-    with psycopg.connect(postgresql_schema) as connection:
+def empty_postgresql(url: str) -> None:
+    with psycopg.connect(url) as connection:
         for table in ("execution_log", "process_instance"):
             connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
-        for table in reversed(metadata.sorted_tables):
-            connection.execute(f"DELETE FROM {table.name}")
+        for each in reversed(metadata.sorted_tables):
+            connection.execute(f"DELETE FROM {each.name}")
         for table, trigger in (
             ("execution_log", "bpm_append_only"),
             ("execution_log", "bpm_no_truncate"),
             ("process_instance", "bpm_delete_rule"),
         ):
             connection.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {trigger}")
+
+
+def empty_sqlite(url: str) -> None:
+    """History refuses to be deleted, so its triggers are taken away and put back."""
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("BEGIN IMMEDIATE")
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        for each in reversed(metadata.sorted_tables):
+            connection.execute(f"DELETE FROM {each.name}")
+        for _, statement in triggers:
+            connection.execute(statement)
+        connection.execute("COMMIT")
+
+
+def empty(url: str) -> None:
+    """The tables of a database that several tests use one after the other."""
+    if url.startswith("sqlite"):
+        empty_sqlite(url)
+    else:
+        empty_postgresql(url)
+
+
+@pytest.fixture
+def emptied_url(postgresql_schema: str) -> Iterator[str]:
+    yield postgresql_schema
+    empty_postgresql(postgresql_schema)
 
 
 @pytest.fixture
