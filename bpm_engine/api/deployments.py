@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from datetime import datetime
 from pathlib import Path
 
@@ -48,7 +49,7 @@ class Deployments:
         self._caller.border.names(actor=actor)
         data, name = _read(source)
         loaded = self._checked(data, name)
-        xml = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+        xml = _text(data)
         for _ in range(ATTEMPTS):
             try:
                 with self._caller.writing(connection) as tx:
@@ -112,6 +113,14 @@ def _read(source: str | bytes | Path) -> tuple[str | bytes, str]:
         return Path(source).read_bytes(), str(source)
     except (OSError, ValueError) as problem:
         raise InvalidInputError(f"cannot read {str(source)[:200]!r}: {problem}") from None
+
+
+def _text(data: str | bytes) -> str:
+    """What was deployed, as the text that is kept: XML here is UTF-8, or UTF-16 with its mark."""
+    if isinstance(data, str):
+        return data
+    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return data.decode("utf-16" if marked else "utf-8-sig")
 
 
 def _open_starts(tx: Transaction, row: Definition, graph: Graph) -> None:
