@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from bpm_engine.bpmn.graph import Inclusive, Kind, Node
 from bpm_engine.core.behaviours.gateways import inclusive_fires
 
