@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import random
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
 from time import monotonic
 from urllib.parse import quote
@@ -59,7 +59,7 @@ class OutboxConfig:
     owner: str  # unique among all dispatchers
     source: str = "/bpm-engine"
     batch: int = 100
-    attempts: int = 20  # with the pauses below: about an hour until an event is dead
+    attempts: int = 20  # with the pauses below: half an hour to an hour until an event is dead
     lease: timedelta = timedelta(seconds=30)
     threads: int = 32
     pause: timedelta = timedelta(seconds=1)  # after the first failure, doubled with each
@@ -77,15 +77,21 @@ class OutboxDispatcher:
         self._suspect = Lanes(self._publish, max(1, config.threads // 4))
         self._origins: dict[str, Origin] = {}
         self._unsettled: list[Lane] = []
+        self._idle = False
 
     def run_once(self) -> int:
         """Mark what is out, lease more, give it a moment; 0: nothing is under way and nothing is due."""
         settled = self._settle(0.0)
-        leased = self._lease()
+        leased = self._lease() if self._may_find() else 0
         under_way = self._under_way()
         if under_way:
             settled += self._settle(FIRST_WAIT if leased else LATER_WAIT)
+        self._idle = not (settled or leased or under_way)
         return settled + leased + under_way
+
+    def next_due(self) -> datetime | None:
+        with self._store.reading() as tx:
+            return outbox.next_due(tx)
 
     def drain(self, timeout: float) -> None:
         """Begin nothing more, wait for what is under way, mark it, give the rest back; then end the threads.
@@ -103,9 +109,13 @@ class OutboxDispatcher:
 
     # -------------------------------------------------------------- leasing
 
+    def _may_find(self) -> bool:
+        """While idle one read decides, which takes no lock; with a full queue leases would run out in it."""
+        if self._idle:
+            return self.next_due() is not None
+        return self._fresh.waiting < self._config.threads
+
     def _lease(self) -> int:
-        if self._fresh.waiting >= self._config.threads:
-            return 0  # leases would run out in the queue
         begun = monotonic()
         with self._store.transaction() as tx:
             events = outbox.lease_events(

@@ -103,6 +103,12 @@ def purge_events(tx: Transaction, before: datetime, limit: int) -> int:
     return tx.execute(PURGE, {"before": before, "limit": limit}).rowcount
 
 
+def next_due(tx: Transaction) -> datetime | None:
+    """When the next pending event is to be looked at; None: there is none."""
+    due: datetime | None = tx.execute(NEXT_DUE).scalar_one_or_none()
+    return due
+
+
 def count_events(tx: Transaction) -> dict[OutboxStatus, int]:
     """How many are pending and how many are dead."""
     return {row.status: row.number for row in tx.execute(COUNT)}
@@ -211,6 +217,12 @@ PURGE = event_outbox.delete().where(
         .limit(LIMIT)
         .with_for_update(skip_locked=True)
     )
+)
+NEXT_DUE = (
+    sa.select(event_outbox.c.next_at)
+    .where(event_outbox.c.status == fixed(OutboxStatus.PENDING))
+    .order_by(event_outbox.c.next_at)
+    .limit(1)
 )
 COUNT = (
     sa.select(event_outbox.c.status, sa.func.count().label("number"))

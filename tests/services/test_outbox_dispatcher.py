@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 from support import rows
 from support.events import Receiver, add_events, dispatcher, outbox_rows, run_until_idle, write_events
 
@@ -47,6 +48,32 @@ def test_every_event_is_published_once_and_marked(store: Store) -> None:
 
 def test_an_empty_outbox_is_no_work(store: Store) -> None:
     assert dispatcher(store, Receiver()).run_once() == 0
+
+
+def test_an_idle_dispatcher_makes_one_query_per_look_and_still_finds_what_comes(store: Store) -> None:
+    receiver = Receiver()
+    service = dispatcher(store, receiver)
+    run_until_idle(service)
+    statements: list[str] = []
+
+    def note(connection: object, cursor: object, statement: str, *_: object) -> None:
+        if not statement.startswith("BEGIN"):
+            statements.append(statement)
+
+    sa.event.listen(store.database.engine, "before_cursor_execute", note)
+    assert service.run_once() == 0
+    assert [statement.split()[0] for statement in statements] == ["SELECT"]
+    write_events(store, instances=1, events=1)
+    run_until_idle(service)
+    assert len(receiver.received) == 1
+
+
+def test_the_next_due_time_is_that_of_the_next_attempt(store: Store, clock: ManualClock) -> None:
+    (owner,) = write_events(store, instances=1, events=2)
+    service = dispatcher(store, refuse(1, of=owner.id))
+    assert service.next_due() == clock.now
+    run_until_idle(service)
+    assert service.next_due() == outbox_rows(store, owner.id)[0].next_at
 
 
 def test_the_envelope_tells_where_the_event_comes_from(store: Store) -> None:
