@@ -7,7 +7,9 @@ transaction on the same database).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -32,6 +34,7 @@ from bpm_engine.api.tasks import Tasks
 from bpm_engine.api.views import Deployment, Finding, InstanceView
 from bpm_engine.config import Config
 from bpm_engine.handlers import Duration, HandlerFunction, Retry
+from bpm_engine.publishers.publisher import Publisher
 from bpm_engine.runtime import Runtime
 from bpm_engine.services.intake import MessageResult
 from bpm_engine.store.clock import Clock
@@ -39,6 +42,7 @@ from bpm_engine.store.clock import Clock
 F = TypeVar("F", bound=HandlerFunction)
 DEFAULT_URL = "sqlite:///bpm.db"
 DEFAULT_TENANT = "default"
+STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 class Engine:
@@ -48,9 +52,15 @@ class Engine:
         *,
         config: Config | None = None,
         clock: Clock | None = None,
+        publisher: Publisher | None = None,
         tenant: str = DEFAULT_TENANT,
     ) -> None:
-        self._use(Runtime(url, config or Config.from_environment(), clock), tenant)
+        """Opens nothing: the first call that needs the database does.
+
+        Settings come from the environment (BPM_…) unless `config` is given. Events go to `publisher`, by
+        default to the log.
+        """
+        self._use(Runtime(url, config or Config.from_environment(), clock, publisher), tenant)
 
     def _use(self, runtime: Runtime, tenant: str) -> None:
         self._runtime = runtime
@@ -216,10 +226,21 @@ class Engine:
         """Do everything that can be done now, in this thread; how many steps were done."""
         return self._runtime.run_until_idle()
 
+    def run(self, *, only: Sequence[str] | None = None) -> None:
+        """All services, or some, until SIGTERM or SIGINT; then what runs may finish. Main thread only."""
+        stop = threading.Event()
+        before = {number: signal.signal(number, lambda *_: stop.set()) for number in STOPPING}
+        try:
+            with self.running(only=only):
+                stop.wait()
+        finally:
+            for number, action in before.items():
+                signal.signal(number, action)
+
     @contextmanager
-    def running(self) -> Iterator[Self]:
-        """All services in background threads while the block lasts; drained at its end."""
-        self._runtime.start()
+    def running(self, *, only: Sequence[str] | None = None) -> Iterator[Self]:
+        """All services, or some, in background threads while the block lasts; drained at its end."""
+        self._runtime.start(only)
         try:
             yield self
         finally:

@@ -21,11 +21,15 @@ from bpm_engine.core.context import Limits
 from bpm_engine.core.retry import RetryPolicy
 from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.handlers import Handlers
+from bpm_engine.publishers.log import LogPublisher
+from bpm_engine.publishers.publisher import Publisher
 from bpm_engine.services.committer import Committer, CommitterConfig
 from bpm_engine.services.correlation import Correlator
 from bpm_engine.services.definitions import GraphCache
 from bpm_engine.services.executor import Executor, ExecutorConfig
 from bpm_engine.services.loop import Service, Services
+from bpm_engine.services.outbox import OutboxConfig, OutboxDispatcher
+from bpm_engine.services.retention import RetentionConfig, RetentionSweep
 from bpm_engine.services.schedules import ScheduleSweep
 from bpm_engine.services.step import Played, Policy, Step, Submission
 from bpm_engine.services.sweeps import RecoverySweep, TimerSweep
@@ -40,7 +44,9 @@ FOLLOWING = "bpm_engine.following"  # on a connection of `sharing`: what to do a
 
 
 class Runtime:
-    def __init__(self, url: str, config: Config, clock: Clock | None) -> None:
+    def __init__(
+        self, url: str, config: Config, clock: Clock | None, publisher: Publisher | None = None
+    ) -> None:
         self.config = config
         self.store = Store(_store_config(url, config), clock)
         self.handlers = Handlers()
@@ -65,6 +71,9 @@ class Runtime:
         self.timers = TimerSweep(self.store, self.committer, config.timer_batch)
         self.schedules = ScheduleSweep(self.store, self.committer)
         self.recovery = RecoverySweep(self.committer, config.recovery_batch)
+        self.retention = RetentionSweep(self.store, _retention_config(config))
+        self._publisher = publisher
+        self.outbox = OutboxDispatcher(self.store, publisher or LogPublisher(), _outbox_config(config, self))
         self._services: Services | None = None
 
     # -------------------------------------------------------------- asking the writer
@@ -142,9 +151,13 @@ class Runtime:
                 + self.recovery.run_once()
                 + self.correlator.run_once()
             )
-            if not done:
-                return steps
             steps += done
+            if not done and not self._publish():
+                return steps
+
+    def _publish(self) -> int:
+        """In the foreground only to a publisher that was asked for."""
+        return self.outbox.run_once() if self._publisher is not None else 0
 
     def _commit_queued(self) -> int:
         count = 0
@@ -167,6 +180,19 @@ class Runtime:
             Service(name="timers", run_once=self._fire, next_due=self.timers.next_due, poll=self.config.poll),
             Service(name="recovery", run_once=self.recovery.run_once, poll=self.config.poll, woken=False),
             Service(name="correlation", run_once=self.correlator.run_once, poll=self.config.poll),
+            Service(
+                name="outbox",
+                run_once=self.outbox.run_once,
+                next_due=self.outbox.next_due,
+                drain=self.outbox.drain,
+                poll=self.config.poll,
+            ),
+            Service(
+                name="retention",
+                run_once=self.retention.run_once,
+                poll=self.config.retention_interval,
+                woken=False,
+            ),
         ]
         unknown = set(only or ()) - {service.name for service in every}
         if unknown:
@@ -199,6 +225,8 @@ class Runtime:
 
     def close(self) -> None:
         self.stop()
+        if self._publisher is not None:
+            self._publisher.close()
         self.store.close()
 
 
@@ -238,6 +266,19 @@ def _policy(config: Config, handlers: Handlers) -> Policy:
         handles=handlers.__contains__,
         message_ttl=timedelta(seconds=config.message_ttl),
         message_buffer=config.message_buffer,
+    )
+
+
+def _retention_config(config: Config) -> RetentionConfig:
+    return RetentionConfig(trees=config.retention_batch, published=timedelta(seconds=config.outbox_purge))
+
+
+def _outbox_config(config: Config, runtime: Runtime) -> OutboxConfig:
+    return OutboxConfig(
+        owner=runtime.worker,
+        batch=config.outbox_batch,
+        attempts=config.outbox_attempts,
+        lease=timedelta(seconds=config.outbox_lease),
     )
 
 

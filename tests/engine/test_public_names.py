@@ -15,7 +15,7 @@ HistoryEntry IncidentView InstanceView InvalidInputError LeaseLostError MessageR
 Problem Retry RetryLater ScheduleView StepView TaskView TokenView UnavailableError Work
 """
 CALLS = {
-    "": "begin close deploy doctor handler run_until_idle running send_message send_signal start tenant",
+    "": "begin close deploy doctor handler run run_until_idle running send_message send_signal start tenant",
     "definitions": "find get xml",
     "history": "find steps",
     "incidents": "find resolve retry skip",
@@ -33,6 +33,7 @@ READING = {
     "get",
     "handler",
     "preview",
+    "run",
     "run_until_idle",
     "running",
     "steps",

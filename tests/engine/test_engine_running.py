@@ -1,0 +1,115 @@
+"""The services in the background and until a signal; events on their way to a publisher."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.databases import SHARED
+from support.samples import WORK
+
+from bpm_engine import ConflictError, Engine, InvalidInputError, Work
+from bpm_engine.publishers import CloudEvent, FunctionPublisher
+
+PROGRAM = """
+import sys
+from bpm_engine import Engine
+
+engine = Engine(sys.argv[1])
+
+@engine.handler("work")
+def work(given):
+    print(given.instance_id, flush=True)
+
+engine.run()
+print("drained", flush=True)
+"""
+
+
+def test_services_run_in_the_background_while_the_block_lasts(engine: Engine) -> None:
+    engine.deploy(WORK)
+    done = threading.Event()
+
+    @engine.handler("work")
+    def work(given: Work) -> dict[str, object]:
+        done.set()
+        return {"done": True}
+
+    with engine.running() as running:
+        assert running is engine
+        with pytest.raises(ConflictError, match="running already"), engine.running():
+            pass
+        instance = engine.start("p")
+        assert done.wait(30)
+    assert engine.instances.get(instance.id).variables == {"done": True}
+
+
+def test_an_unknown_service_is_refused(engine: Engine) -> None:
+    with (
+        pytest.raises(InvalidInputError, match="there is no service coffee"),
+        engine.running(only=["coffee"]),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("kind", SHARED)
+def test_run_ends_with_a_signal_when_its_work_is_done(url_of: Callable[[str], str], kind: str) -> None:
+    url = url_of(kind)
+    with Engine(url) as engine:
+        engine.deploy(WORK)
+        process = subprocess.Popen([sys.executable, "-c", PROGRAM, url], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        try:
+            instance = engine.start("p")
+            assert process.stdout.readline().strip() == instance.id
+            process.send_signal(signal.SIGTERM)
+            assert process.communicate(timeout=60)[0] == "drained\n"
+        finally:
+            process.kill()
+            process.wait()
+        assert process.returncode == 0
+        assert engine.instances.get(instance.id).status == "Completed"
+        assert engine.doctor() == []
+
+
+def test_events_reach_the_publisher_in_their_order(tmp_path: Path) -> None:
+    events: list[CloudEvent] = []
+    with Engine(f"sqlite:///{tmp_path}/bpm.db", publisher=FunctionPublisher(events.append)) as engine:
+        engine.deploy(WORK)
+        engine.handler("work")(lambda work: None)
+        engine.start("p", business_key="A-1")
+        engine.run_until_idle()
+        assert [event.type for event in events] == [
+            "bpm.instance.started",
+            "bpm.activity.completed",
+            "bpm.instance.completed",
+        ]
+        assert len(engine.outbox.find(status="Published")) == 3
+
+
+def test_a_closed_engine_closes_its_publisher() -> None:
+    closed = threading.Event()
+
+    class Closing(FunctionPublisher):
+        def close(self) -> None:
+            closed.set()
+
+    Engine("sqlite://", publisher=Closing(print)).close()
+    assert closed.is_set()
+
+
+def test_an_engine_made_before_a_fork_works_after_it(tmp_path: Path) -> None:
+    engine = Engine(f"sqlite:///{tmp_path}/bpm.db")
+    child = os.fork()
+    if child == 0:
+        engine.deploy(WORK)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert engine.definitions.get("p").version == 1
+    engine.close()
