@@ -202,13 +202,18 @@ def create_tables() -> None:
         unique=False,
         **where("status = 'Buffered'"),
     )
-    op.create_index("message_expiry_idx", "message", ["expires_at", "id"], unique=False)
+    op.create_index(
+        "message_expiry_idx", "message", ["expires_at", "id"], unique=False, **where("status = 'Buffered'")
+    )
     op.create_index(
         "message_inbox_key",
         "message",
         ["tenant_id", "name", "message_id"],
         unique=True,
         **where("message_id IS NOT NULL"),
+    )
+    op.create_index(
+        "message_purge_idx", "message", ["expires_at", "id"], unique=False, **where("status <> 'Buffered'")
     )
     op.create_table(
         "process_definition",

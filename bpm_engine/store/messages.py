@@ -364,7 +364,7 @@ EXPIRE = (
 PURGE_MESSAGES = message.delete().where(
     message.c.id.in_(
         sa.select(message.c.id)
-        .where(message.c.status != MessageStatus.BUFFERED)
+        .where(message.c.status != fixed(MessageStatus.BUFFERED))
         .where(message.c.expires_at < sa.bindparam("before", type_=Instant))
         .order_by(message.c.expires_at, message.c.id)
         .limit(LIMIT)

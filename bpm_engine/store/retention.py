@@ -106,7 +106,7 @@ _entries = (
 )
 PURGEABLE = (
     sa.select(process_instance.c.id, _entries.label("entries"))
-    .where(process_instance.c.depth == 0, process_instance.c.purge_at <= NOW, IS_ENDED)
+    .where(process_instance.c.depth == sa.literal_column("0"), process_instance.c.purge_at <= NOW, IS_ENDED)
     .where(
         ~sa.exists().where(
             _running.c.root_instance_id == process_instance.c.id,

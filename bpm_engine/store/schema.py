@@ -404,7 +404,8 @@ _partial(
     "message_inbox_key", message, ("tenant_id", "name", "message_id"), "message_id IS NOT NULL", unique=True
 )
 _partial("message_buffer_idx", message, ("tenant_id", "name", "correlation_key", "id"), "status = 'Buffered'")
-Index("message_expiry_idx", message.c.expires_at, message.c.id)
+_partial("message_expiry_idx", message, ("expires_at", "id"), "status = 'Buffered'")
+_partial("message_purge_idx", message, ("expires_at", "id"), "status <> 'Buffered'")
 
 # One row per signal and subscription: the key makes a second delivery impossible.
 delivery = _table(

@@ -1,0 +1,142 @@
+"""Every poll is served by its index, at 0, 1,000 and 1,000,000 rows (PostgreSQL), and on SQLite.
+
+The rows are made by SQL. With `plan_cache_mode = force_generic_plan` the plan is the one that a prepared
+statement is stuck with: it must be right before the table has grown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from support import rows as sample
+from support.postgres.databases import Databases, libpq_url
+
+from bpm_engine.store import changes as changing
+from bpm_engine.store import loading, messages, outbox, retention, timers, work
+from bpm_engine.store.clock import ManualClock
+from bpm_engine.store.store import Store
+
+FILL = """
+INSERT INTO process_instance (id, tenant_id, root_instance_id, depth, definition_id, definition_key,
+    definition_version, status, priority, version, started_at, ended_at, purge_at, created_at, updated_at)
+SELECT g, 'acme', g, 0, g, 'order', 1, CASE WHEN n % 10 = 0 THEN 'Completed' ELSE 'Running' END, 0, 1, now(),
+    now(), CASE WHEN n % 10 = 0 THEN now() + n * interval '1 second' END, now(), now()
+FROM (SELECT n, gen_random_uuid() g FROM generate_series(1, :number) n) made;
+INSERT INTO token (id, tenant_id, instance_id, root_instance_id, scope_id, node_id, state, mode, phase, held,
+    topic, priority, attempt, activation, recoveries, version, lease_until, entered_at, created_at,
+    updated_at)
+SELECT gen_random_uuid(), 'acme', i.id, i.id, gen_random_uuid(), 'task',
+    CASE WHEN n % 10 = 0 THEN 'Ready' WHEN n % 1000 = 1 THEN 'Executing' ELSE 'Completed' END,
+    'Forward', 'inside', false, 'topic.' || n % 20, 0, 0, 1, 0, 1, now(), now(), now(), now()
+FROM generate_series(1, :number) n, (SELECT id FROM process_instance LIMIT 1) i;
+INSERT INTO timer (id, tenant_id, instance_id, root_instance_id, scope_id, token_id, node_id, event, purpose,
+    due_at, status, fired, created_at, updated_at)
+SELECT gen_random_uuid(), 'acme', i.id, i.id, i.id, gen_random_uuid(), 't', 0, 'event',
+    now() + n * interval '1 second', CASE WHEN n % 10 = 0 THEN 'Scheduled' ELSE 'Fired' END, 0, now(), now()
+FROM generate_series(1, :number) n, (SELECT id FROM process_instance LIMIT 1) i;
+INSERT INTO event_outbox (id, tenant_id, instance_id, root_instance_id, seq, type, data, at, status, attempts,
+    next_at, published_at, updated_at)
+SELECT gen_random_uuid(), 'acme', i.id, i.id, n, 'e', '{}', now(),
+    CASE WHEN n % 100 = 0 THEN 'Pending' ELSE 'Published' END, 0, now(),
+    now() + n * interval '1 second', now()
+FROM generate_series(1, :number) n, (SELECT id FROM process_instance LIMIT 1) i;
+INSERT INTO message (id, tenant_id, name, correlation_key, payload, status, expires_at, created_at,
+    updated_at)
+SELECT gen_random_uuid(), 'acme', 'paid', n::text, '{}',
+    CASE WHEN n % 100 = 0 THEN 'Buffered' ELSE 'Consumed' END, now() + n * interval '1 second', now(), now()
+FROM generate_series(1, :number) n;
+INSERT INTO subscription (id, tenant_id, instance_id, root_instance_id, scope_id, token_id, node_id, event,
+    kind, name, correlation_key, status, created_at, updated_at)
+SELECT gen_random_uuid(), 'acme', i.id, i.id, i.id, gen_random_uuid(), 'c', 0, 'message', 'paid', n::text,
+    CASE WHEN n % 10 = 0 THEN 'Open' ELSE 'Consumed' END, now(), now()
+FROM generate_series(1, :number) n, (SELECT id FROM process_instance LIMIT 1) i;
+INSERT INTO delivery (signal_id, subscription_id, tenant_id, node_id, name, payload, status, created_at,
+    updated_at)
+SELECT gen_random_uuid(), gen_random_uuid(), 'acme', 'n', 's', '{}',
+    CASE WHEN n % 10 = 0 THEN 'Pending' ELSE 'Done' END, now(), now()
+FROM generate_series(1, :number) n;
+"""
+
+POLLS = {
+    "claim": (work.CLAIM, "token_ready_idx"),
+    "ready topics": (work.READY_TOPICS, "token_ready_topic_idx"),
+    "due timers": (timers.DUE_TIMERS, "timer_due_idx"),
+    "next timer": (timers.NEXT_TIMER, "timer_due_idx"),
+    "expired leases": (timers.EXPIRED_LEASES, "token_executing_idx"),
+    "lease events": (outbox.LEASE_EVENTS, "event_outbox_due_idx"),
+    "purge events": (outbox.PURGE, "event_outbox_published_idx"),
+    "match messages": (messages.MATCH_MESSAGES, "subscription_match_idx"),
+    "match subscriptions": (messages.MATCH_SUBSCRIPTIONS, "message_buffer_idx"),
+    "expire messages": (messages.EXPIRE, "message_expiry_idx"),
+    "purge messages": (messages.PURGE_MESSAGES, "message_purge_idx"),
+    "pending deliveries": (messages.PENDING_DELIVERIES, "delivery_pending_idx"),
+    "purgeable trees": (retention.PURGEABLE, "process_instance_purge_idx"),
+}
+LOADS = {
+    "tokens": (loading.TOKENS, "token_pkey"),
+    "live tokens": (loading.LIVE_TOKENS, "token_live_idx"),
+    "timers of tokens": (loading.TIMERS_OF_TOKENS, "timer_token_idx"),
+    "waits of tokens": (loading.SUBSCRIPTIONS_OF_TOKENS, "subscription_token_idx"),
+    "update tokens": (changing.UPDATE_TOKENS, "token_pkey"),
+}
+
+
+def explained(connection: psycopg.Connection, statement: sa.Executable) -> str:
+    """The generic plan: prepared with parameters, explained with NULLs in their place."""
+    compiled = statement.compile(dialect=sa.dialects.postgresql.psycopg.dialect())
+    names = list(dict.fromkeys(compiled.params))
+    text = compiled.string
+    for number, name in enumerate(names, 1):
+        text = text.replace(f"%({name})s", f"${number}")
+    connection.execute("SET plan_cache_mode = force_generic_plan")
+    connection.execute(f"PREPARE plan AS {text.replace('%%', '%')}")
+    nulls = f"({', '.join(['NULL'] * len(names))})" if names else ""
+    rows = connection.execute(f"EXPLAIN EXECUTE plan{nulls}").fetchall()
+    connection.execute("DEALLOCATE plan")
+    return "\n".join(row[0] for row in rows)
+
+
+@pytest.fixture(scope="module")
+def growing(postgresql_databases: Databases) -> Iterator[Store]:
+    from support.databases import SCHEMA
+
+    with postgresql_databases.clone(SCHEMA) as url, Store(url, ManualClock()) as store:
+        with store.transaction() as tx:
+            changing.apply(tx, sample.started(sample.instance(), tokens=0))
+        yield store
+
+
+@pytest.mark.parametrize("size", [0, 1_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_polls_and_loads_use_their_indexes(growing: Store, size: int) -> None:
+    with psycopg.connect(libpq_url(growing.config.url), autocommit=True) as connection:
+        if size:
+            for statement in FILL.replace(":number", str(size)).split(";\n"):
+                if statement.strip():
+                    connection.execute(statement)
+            connection.execute("VACUUM ANALYZE")
+        plans = {name: explained(connection, statement) for name, (statement, _) in POLLS.items()}
+        wrong = {name: plans[name] for name, (_, index) in POLLS.items() if index not in plans[name]}
+        assert wrong == {}
+        if size >= 1_000_000:
+            plans = {name: explained(connection, statement) for name, (statement, _) in LOADS.items()}
+            assert {name: plans[name] for name, (_, index) in LOADS.items() if index not in plans[name]} == {}
+
+
+def test_a_claim_by_topic_uses_the_index_by_topic(growing: Store) -> None:
+    with psycopg.connect(libpq_url(growing.config.url), autocommit=True) as connection:
+        plan = explained(connection, work.claim_of_topics(growing.database))
+    assert "token_ready_topic_idx" in plan
+
+
+@pytest.mark.parametrize("name", [*POLLS, *LOADS])
+def test_sqlite_uses_the_same_indexes(sqlite_store: Store, name: str) -> None:
+    statement, index = (POLLS | LOADS)[name]
+    compiled = statement.compile(dialect=sqlite_store.database.engine.dialect)
+    with sqlite_store.reading() as tx:
+        query = f"EXPLAIN QUERY PLAN {compiled}"
+        plan = tx.connection.exec_driver_sql(query, tuple(None for _ in compiled.positiontup)).all()
+    used = "\n".join(row[-1] for row in plan)
+    assert index in used or (index == "token_pkey" and "token USING PRIMARY KEY" in used), used
