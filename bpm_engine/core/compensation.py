@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
     from bpm_engine.core.visit import Visit
 
+UNFINISHED = frozenset({CompensationStatus.RUNNING, CompensationStatus.FAILED})
 PASSED_OVER = frozenset({"event", "repeat"})  # a throw in these compensates the scope around them
 
 
@@ -165,8 +166,7 @@ def _run(marking: Marking, requester: Token, row: CompensationRecord) -> None:
     handler_id = _handler(marking, row)
     assert handler_id is not None
     mark(marking, row.id, CompensationStatus.RUNNING, requester.id)
-    place = row.scope_id if row.handler_id is not None else row.inner_scope_id or ""
-    scope = marking.draft.scope(place)
+    scope = marking.draft.scope(_place(row))
     if scope.state is ScopeState.COMPLETED:
         scope = replace(scope, state=ScopeState.COMPENSATING)
         marking.draft.scopes.put(scope.id, scope)
@@ -185,12 +185,41 @@ def handler_done(marking: Marking, token: Token) -> None:
     mark(marking, row.id, CompensationStatus.COMPLETED)
     marking.journal.log(LogKind.COMPENSATED, token, node_id=row.node_id)
     marking.end(token)
-    scope = marking.draft.scope(token.scope_id)
-    if scope.state is ScopeState.COMPENSATING and not scope.live:
-        marking.draft.scopes.put(scope.id, replace(scope, state=ScopeState.COMPLETED))
+    _settle_scope(marking, token.scope_id)
     requester = marking.draft.token(row.requested_by)
     if requester.state not in TERMINAL_TOKENS:
         proceed(marking, requester)
+
+
+def abandon(marking: Marking, requester: Token) -> None:
+    """Who asked is cancelled: the handler that runs for it may live in a scope that ended long ago."""
+    draft = marking.draft
+    draft.require_records(requester.instance_id)
+    for row in draft.compensations.where("instance_id", requester.instance_id):
+        if (
+            row.requested_by == requester.id
+            and row.status in UNFINISHED
+            and _handler(marking, row) is not None
+        ):
+            scope = draft.scope(_place(row))
+            draft.require_complete(scope)
+            for token in draft.tokens.where("scope_id", scope.id):
+                if token.compensates == row.id and token.state not in TERMINAL_TOKENS:
+                    scopes.cancel_token(marking, token)
+            mark(marking, row.id, CompensationStatus.FAILED)
+            _settle_scope(marking, scope.id)
+
+
+def _place(row: CompensationRecord) -> str:
+    """The scope that its handler runs in."""
+    return row.scope_id if row.handler_id is not None else row.inner_scope_id or ""
+
+
+def _settle_scope(marking: Marking, scope_id: str) -> None:
+    """A completed scope that was opened again for a handler is completed as before."""
+    scope = marking.draft.scope(scope_id)
+    if scope.state is ScopeState.COMPENSATING and not scope.live:
+        marking.draft.scopes.put(scope.id, replace(scope, state=ScopeState.COMPLETED))
 
 
 # ------------------------------------------------------------------ sagas

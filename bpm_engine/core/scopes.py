@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from bpm_engine.bpmn.expressions import Expression, to_json
 from bpm_engine.bpmn.graph import Node
-from bpm_engine.core import calls, joins, repetition, waits
+from bpm_engine.core import calls, compensation, joins, repetition, waits
 from bpm_engine.core.effects import Ended, OpenScope
 from bpm_engine.core.lifecycle import TERMINAL_INSTANCES, TERMINAL_TOKENS
 from bpm_engine.core.state import LogKind, Phase, Scope, ScopeState, Token, TokenState, Variables, Waiting
@@ -138,7 +138,7 @@ def cancel_token(marking: Marking, token: Token) -> None:
 
 
 def cancel_content(marking: Marking, token: Token) -> None:
-    """What the token waits around: an inner scope or a called instance."""
+    """What the token waits around: an inner scope, a called instance, a compensation it asked for."""
     draft = marking.draft
     if token.waiting_for is Waiting.SCOPE:
         draft.require_inside(token)
@@ -150,6 +150,8 @@ def cancel_content(marking: Marking, token: Token) -> None:
         for instance in draft.instances.where("parent_token_id", token.id):
             if instance.status not in TERMINAL_INSTANCES:
                 calls.cancel_instance(marking, instance, "its caller ended it")
+    elif token.waiting_for is Waiting.COMPENSATION:
+        compensation.abandon(marking, token)
 
 
 # ------------------------------------------------------------------ interrupting

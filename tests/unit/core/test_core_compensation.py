@@ -234,6 +234,17 @@ def test_a_failing_handler_is_an_incident_that_holds_the_order(play):
     assert undone(player) == ["c", "b", "a"]
 
 
+def test_cancelling_reaches_a_handler_that_runs_in_a_completed_sub_process(play):
+    inner = sub(undoable("a") + path("subs", "a", "sube"))
+    player = play(bpmn(ENDS + inner + '<serviceTask id="z"/>' + THROW + path("s", "sub", "z", "undo", "e")))
+    player.start()
+    player.complete("a")
+    player.complete("z")
+    assert player.at == ["a#undo", "undo"]
+    player.cancel()
+    assert player.tokens() == []
+
+
 def test_a_compensation_end_event_compensates_before_it_ends(play):
     end = '<endEvent id="back"><compensateEventDefinition/></endEvent>'
     player = play(bpmn('<startEvent id="s"/>' + end + undoable("a") + path("s", "a", "back")))
