@@ -2,7 +2,12 @@
 
 from hypothesis import settings
 
-pytest_plugins = ["support.postgres.plugin", "support.databases", "support.suite_times"]
+pytest_plugins = [
+    "support.postgres.plugin",
+    "support.databases",
+    "support.scenarios.engine_fixtures",
+    "support.suite_times",
+]
 
 # A busy machine is not a bug: examples have no time limit of their own, the whole test has (pytest-timeout).
 # A failure prints what is needed to repeat it elsewhere.

@@ -4,13 +4,10 @@ step, and with two engines that take turns on one database.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.databases import SCHEMA
-from support.postgres.databases import Databases
 from support.scenarios.engine_driver import EngineDriver, Engines
 from support.scenarios.format import Scenario, read_scenarios
 from support.scenarios.runner import play
@@ -28,22 +25,6 @@ WAYS: dict[str, Choice] = {
 }
 
 
-@pytest.fixture(scope="module")
-def on_sqlite(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
-    path = shutil.copy(sqlite_template, tmp_path_factory.mktemp("scenarios") / "bpm.db")
-    engines = Engines(f"sqlite:///{path}")
-    yield engines
-    engines.close()
-
-
-@pytest.fixture(scope="module")
-def on_postgresql(postgresql_databases: Databases) -> Iterator[Engines]:
-    with postgresql_databases.clone(SCHEMA) as url:
-        engines = Engines(url)
-        yield engines
-        engines.close()
-
-
 def _play(scenario: Scenario, engines: Engines, choice: Choice) -> None:
     engines.begin(scenario.id)
     try:
@@ -53,27 +34,27 @@ def _play(scenario: Scenario, engines: Engines, choice: Choice) -> None:
 
 
 @pytest.mark.parametrize("scenario", [*WRITTEN, *GENERATED], ids=lambda scenario: scenario.id)
-def test_scenario_on_sqlite(scenario: Scenario, on_sqlite: Engines) -> None:
-    _play(scenario, on_sqlite, lambda engines: engines.one)
+def test_scenario_on_sqlite(scenario: Scenario, engines_on_sqlite: Engines) -> None:
+    _play(scenario, engines_on_sqlite, lambda engines: engines.one)
 
 
 @pytest.mark.parametrize("scenario", WRITTEN, ids=lambda scenario: scenario.id)
 @pytest.mark.parametrize("choice", WAYS.values(), ids=WAYS)
 def test_scenario_with_changing_engines_on_sqlite(
-    scenario: Scenario, choice: Choice, on_sqlite: Engines
+    scenario: Scenario, choice: Choice, engines_on_sqlite: Engines
 ) -> None:
-    _play(scenario, on_sqlite, choice)
+    _play(scenario, engines_on_sqlite, choice)
 
 
 @pytest.mark.parametrize("scenario", [*WRITTEN, *SAMPLE], ids=lambda scenario: scenario.id)
-def test_scenario_on_postgresql(scenario: Scenario, on_postgresql: Engines) -> None:
-    _play(scenario, on_postgresql, lambda engines: engines.either)
+def test_scenario_on_postgresql(scenario: Scenario, engines_on_postgresql: Engines) -> None:
+    _play(scenario, engines_on_postgresql, lambda engines: engines.either)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", [*WRITTEN, *GENERATED], ids=lambda scenario: scenario.id)
 @pytest.mark.parametrize("choice", WAYS.values(), ids=WAYS)
 def test_scenario_with_changing_engines_on_postgresql(
-    scenario: Scenario, choice: Choice, on_postgresql: Engines
+    scenario: Scenario, choice: Choice, engines_on_postgresql: Engines
 ) -> None:
-    _play(scenario, on_postgresql, choice)
+    _play(scenario, engines_on_postgresql, choice)

@@ -125,7 +125,7 @@ class EngineDriver:
         )
         engine = self._engine()
         (outcome,) = engine._runtime.perform([Submission(stimulus=started, root=self._root)])
-        self._settle()
+        self.settle()
         return outcome.code if isinstance(outcome, Refused) else None
 
     # ---------------------------------------------------------------- work
@@ -153,7 +153,7 @@ class EngineDriver:
         with engine._runtime.store.transaction() as tx:
             tx.execute(over.where(schema.token.c.version == token.version))
         found = engine._runtime.recovery.run_once()
-        self._settle()
+        self.settle()
         return "applied" if found else "stale"
 
     def _claim(self, handler: Handler, node: str | None) -> Claimed | None:
@@ -174,7 +174,7 @@ class EngineDriver:
             stimulus = stimuli.WorkFailed(claim=claim, failure=failure, final=answer.final, policy=POLICY)
         else:
             stimulus = stimuli.WorkCompleted(claim=claim, variables=dict(answer.result))
-        return self._perform(stimulus, claimed.token.root_instance_id)
+        return self.perform(stimulus, claimed.token.root_instance_id)
 
     # ---------------------------------------------------------------- events
 
@@ -182,13 +182,13 @@ class EngineDriver:
         until = by.add(self._clock.now)
         while (due := self._next_due(until)) is not None:
             self._clock.now = due
-            self._settle()
+            self.settle()
         self._clock.now = until
-        self._settle()
+        self.settle()
 
     def pause(self, by: Duration) -> None:
         self._clock.now = by.add(self._clock.now)
-        self._settle()
+        self.settle()
 
     def _next_due(self, until: datetime) -> datetime | None:
         times = []
@@ -204,13 +204,13 @@ class EngineDriver:
     def message(self, name: str, key: str | None, payload: Variables, message_id: str | None) -> Reply:
         engine = self._engine()
         result = engine.send_message(name, key, payload, message_id=message_id)
-        self._settle()
+        self.settle()
         return "applied" if result in (MessageResult.DELIVERED, MessageResult.STARTED) else "stale"
 
     def signal(self, name: str, payload: Variables) -> None:
         engine = self._engine()
         engine.send_signal(name, payload)
-        self._settle()
+        self.settle()
 
     # ---------------------------------------------------------------- people
 
@@ -219,51 +219,51 @@ class EngineDriver:
         with self._engine()._runtime.store.reading() as tx:
             tasks: list[HumanTask] = records.TASK.read(tx.execute(query.order_by(schema.human_task.c.id)))
         chosen = next((task for task in tasks if task.status is TaskStatus.OPEN), tasks[-1])
-        return self._perform(
+        return self.perform(
             stimuli.TaskCompleted(task_id=chosen.id, variables=dict(variables)), chosen.root_instance_id
         )
 
     def cancel(self) -> Reply:
-        return self._perform(stimuli.CancelRequested(instance_id=self._root))
+        return self.perform(stimuli.CancelRequested(instance_id=self._root))
 
     def suspend(self) -> Reply:
-        return self._perform(stimuli.SuspendRequested(instance_id=self._root))
+        return self.perform(stimuli.SuspendRequested(instance_id=self._root))
 
     def resume(self) -> Reply:
-        return self._perform(stimuli.ResumeRequested(instance_id=self._root))
+        return self.perform(stimuli.ResumeRequested(instance_id=self._root))
 
     def retry(self, node: str, variables: Variables) -> Reply:
         failed = self._failed_at(node)
         request = stimuli.RetryRequested(
             instance_id=failed.instance_id, token_id=failed.id, variables=dict(variables)
         )
-        return self._perform(request, failed.root_instance_id)
+        return self.perform(request, failed.root_instance_id)
 
     def skip(self, node: str, variables: Variables) -> Reply:
         failed = self._failed_at(node)
         request = stimuli.SkipRequested(token_id=failed.id, variables=dict(variables))
-        return self._perform(request, failed.root_instance_id)
+        return self.perform(request, failed.root_instance_id)
 
     def set_variables(self, variables: Variables) -> Reply:
-        return self._perform(stimuli.VariablesSet(instance_id=self._root, variables=dict(variables)))
+        return self.perform(stimuli.VariablesSet(instance_id=self._root, variables=dict(variables)))
 
     def move(self, source: str, target: str) -> Reply:
-        return self._perform(stimuli.TokensMoved(instance_id=self._root, from_node=source, to_node=target))
+        return self.perform(stimuli.TokensMoved(instance_id=self._root, from_node=source, to_node=target))
 
     def _failed_at(self, node: str) -> Token:
         engine = self._engine()
         live = read_rows(engine._runtime.store).live
         return next(t for t in live if t.state is TokenState.FAILED and t.node_id == node)
 
-    def _perform(self, stimulus: stimuli.Stimulus, root: str = "") -> Reply:
+    def perform(self, stimulus: stimuli.Stimulus, root: str = "") -> Reply:
         engine = self._engine()
         (outcome,) = engine._runtime.perform([Submission(stimulus=stimulus, root=root or self._root)])
-        self._settle()
+        self.settle()
         return reply(outcome)
 
     # ---------------------------------------------------------------- what the engine does by itself
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         for _ in range(ROUNDS):
             if not any([self._let(_continue), self._let(_queued), self._let(_sweep), self._let(_correlate)]):
                 return
@@ -305,19 +305,17 @@ def _correlate(engine: Engine) -> int:
 
 
 def _take_one(engine: Engine, node: str | None) -> work.Work | None:
+    live = read_rows(engine._runtime.store).live
+    ready = [t for t in live if t.topic and claimable(t) and node in (None, t.node_id)]
+    return take(engine, ready[0]) if ready else None
+
+
+def take(engine: Engine, token: Token) -> work.Work:
     """Claims by topic as a worker does; what is not wanted is given back as it is when a worker stops."""
-    store = engine._runtime.store
-    topics = [
-        t.topic for t in read_rows(store).live if t.topic and _claimable(t) and node in (None, t.node_id)
-    ]
-    if not topics:
-        return None
-    wanted = Topics(names=frozenset(topics), automatic=False)
-    with store.transaction() as tx:
-        tokens = work.claim_tokens(
-            tx, owner=WORKER, limit=1 if node is None else 1_000, lease=LEASE, topics=wanted
-        )
-        chosen = next(token for token in tokens if node in (None, token.node_id))
+    wanted = Topics(names=frozenset({token.topic or ""}), automatic=False)
+    with engine._runtime.store.transaction() as tx:
+        tokens = work.claim_tokens(tx, owner=WORKER, limit=1_000, lease=LEASE, topics=wanted)
+        (chosen,) = (each for each in tokens if each.id == token.id)
         others = [
             stimuli.Claim(token_id=t.id, version=t.version, owner=WORKER) for t in tokens if t is not chosen
         ]
@@ -326,5 +324,5 @@ def _take_one(engine: Engine, node: str | None) -> work.Work | None:
         return taken
 
 
-def _claimable(token: Token) -> bool:
+def claimable(token: Token) -> bool:
     return token.state is TokenState.READY and not token.held
