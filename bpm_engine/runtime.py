@@ -276,6 +276,8 @@ def _retention_config(config: Config) -> RetentionConfig:
 def _outbox_config(config: Config, runtime: Runtime) -> OutboxConfig:
     return OutboxConfig(
         owner=runtime.worker,
+        source=config.outbox_source,
+        threads=config.outbox_threads,
         batch=config.outbox_batch,
         attempts=config.outbox_attempts,
         lease=timedelta(seconds=config.outbox_lease),

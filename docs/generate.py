@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from pages.api import render_api
 from pages.dialects import render_dialects
 from pages.extension import render_extension
 from pages.problems import render_problems
@@ -22,6 +23,7 @@ from bpm_engine.core.lifecycle import render_states
 REFERENCE = Path(__file__).parent / "reference"
 
 PAGES: dict[str, Callable[[], str]] = {
+    "api.md": render_api,
     "dialects.md": render_dialects,
     "elements.md": render_elements,
     "extension.md": render_extension,

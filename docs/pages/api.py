@@ -1,0 +1,146 @@
+"""The page of the Python interface, made from the signatures and docstrings of the code."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator
+
+import bpm_engine
+from bpm_engine import Config, Engine, testing
+from bpm_engine.api.border import PRIORITY
+from bpm_engine.store.pages import MAX_LIMIT
+
+INTRODUCTION = f"""# Python interface
+
+Generated from the code. Everything is synchronous and thread-safe; `engine.aio` has the same calls for
+async callers. Every call marked with * changes something and also takes `actor=` (who, for the history) and
+`connection=` (an open SQLAlchemy connection of yours on the same database, so that both commit together).
+
+Durations are ISO 8601 (`"PT2M"`), short (`"2m"`) or `timedelta`. Times are aware datetimes in UTC. Ids are
+UUID texts. A list answers with a `Page`: iterate over it, and hand its `cursor` to the next call until it is
+`None`; `limit` is at most {MAX_LIMIT}. Names and keys have 1 to 255 characters; priorities go from
+-{PRIORITY} to {PRIORITY}.
+"""
+UNDERSTOOD = ("self", "actor", "connection")
+WIDTH = 100
+SUBJECTS = ("instances", "tasks", "incidents", "history", "definitions", "schedules", "outbox")
+
+
+def render_api() -> str:
+    engine = Engine("sqlite://")
+    return "\n".join(
+        [
+            INTRODUCTION,
+            "## Engine",
+            "",
+            *_call("Engine", Engine, "Opens nothing; see the settings below."),
+            *_calls("engine", engine),
+            *(line for name in SUBJECTS for line in _subject(name, getattr(engine, name))),
+            "## What you get back",
+            "",
+            *(line for name in bpm_engine.__all__ for line in _view(name)),
+            "## Errors",
+            "",
+            *_errors(),
+            "",
+            "## For your tests",
+            "",
+            "`from bpm_engine.testing import TestEngine, ManualClock`",
+            "",
+            *_call("TestEngine", testing.TestEngine, _first(testing.TestEngine)),
+            *_call("engine.waiting_at", testing.TestEngine.waiting_at, _first(testing.TestEngine.waiting_at)),
+            *_call("engine.path", testing.TestEngine.path, _first(testing.TestEngine.path)),
+            *_call("engine.clock.advance", testing.ManualClock.advance, _first(testing.ManualClock.advance)),
+            "## Settings",
+            "",
+            "Fields of `Config`; in the environment with the prefix `BPM_`, in capitals.",
+            "",
+            "| setting | default | |",
+            "|---|---|---|",
+            *_settings(),
+            "",
+        ]
+    )
+
+
+def _subject(name: str, subject: object) -> Iterator[str]:
+    yield f"## engine.{name}"
+    yield ""
+    yield from _calls(f"engine.{name}", subject)
+
+
+def _calls(prefix: str, subject: object) -> Iterator[str]:
+    for name, method in inspect.getmembers(subject, inspect.ismethod):
+        if not name.startswith("_"):
+            yield from _call(f"{prefix}.{name}", method, inspect.getdoc(method) or "")
+
+
+def _call(name: str, function: object, text: str) -> Iterator[str]:
+    signature = inspect.signature(function)  # type: ignore[arg-type]
+    parameters = [p for p in signature.parameters.values() if p.name not in UNDERSTOOD]
+    if parameters and parameters[-1].kind is inspect.Parameter.VAR_POSITIONAL:
+        parameters.pop()
+    yield "```text"
+    yield from _wrapped(name, signature.replace(parameters=parameters), "actor" in signature.parameters)
+    yield "```"
+    yield ""
+    if text:
+        yield text
+        yield ""
+
+
+def _wrapped(name: str, signature: inspect.Signature, changes: bool) -> Iterator[str]:
+    """On one line, or a parameter per line."""
+    mark = " *" if changes else ""
+    whole = _tidy(name + str(signature)) + mark
+    if len(whole) <= WIDTH:
+        yield whole
+        return
+    yield f"{name}("
+    starred = False
+    for parameter in signature.parameters.values():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not starred:
+            starred = True
+            yield "    *,"
+        yield f"    {_tidy(str(parameter))},"
+    yield f") -> {_tidy(str(signature.return_annotation))}{mark}"
+
+
+def _tidy(text: str) -> str:
+    return (
+        re.sub(r"(sa|bpm_engine\.\w+(\.\w+)*)\.(?=[A-Z])", "", text)
+        .replace(" -> 'None'", "")
+        .replace("'", "")
+    )
+
+
+def _view(name: str) -> Iterator[str]:
+    view = getattr(bpm_engine, name)
+    if not dataclasses.is_dataclass(view) or name in ("Config", "Retry", "Work"):
+        return
+    fields = ", ".join(f"`{field.name}`" for field in dataclasses.fields(view))
+    text = "" if (inspect.getdoc(view) or "").startswith(f"{name}(") else f" {_first(view)}"
+    yield f"**{name}**.{text} {fields}"
+    yield ""
+
+
+def _errors() -> Iterator[str]:
+    yield "| error | when |"
+    yield "|---|---|"
+    for name in bpm_engine.__all__:
+        if name.endswith("Error"):
+            yield f"| `{name}` | {_first(getattr(bpm_engine, name))} |"
+
+
+def _settings() -> Iterator[str]:
+    source = inspect.getsource(Config)
+    reasons = dict(re.findall(r"^    (\w+): [^#\n]*#\s*(.*)$", source, re.MULTILINE))
+    for field in dataclasses.fields(Config):
+        reason = re.sub(r"^R\d+(: )?", "", reasons.get(field.name, ""))
+        yield f"| `{field.name}` | `{field.default!r}` | {reason} |"
+
+
+def _first(item: object) -> str:
+    return (inspect.getdoc(item) or "").partition("\n\n")[0].replace("\n", " ")
