@@ -113,7 +113,8 @@ def cancel_tokens(marking: Marking, scope: Scope, spared: str | None = None) -> 
     draft = marking.draft
     if scope.live > (spared is not None):
         draft.require_complete(scope)
-    for token in draft.tokens.where("scope_id", scope.id):
+    for found in draft.tokens.where("scope_id", scope.id):
+        token = draft.token(found.id)  # cancelling one may cancel another: a throw takes its handler along
         if token.id != spared and token.state not in TERMINAL_TOKENS:
             cancel_token(marking, token)
 
