@@ -178,6 +178,16 @@ def test_a_service_that_only_time_concerns_is_not_woken() -> None:
     assert 300 <= stopping.pauses[0] <= 300 * (1 + JITTER)
 
 
+def test_between_looks_that_found_nothing_it_pauses_however_often_it_is_called() -> None:
+    run_once, given = results()
+    stopping = Pauses()
+    script = Script(called, called)
+    script.loop = Loop(Service(name="test", run_once=run_once, pause=0.02), script, stopping=stopping)
+    script.loop.run()
+    assert given == [0, 0, 0]
+    assert stopping.pauses == [0.02] * 3
+
+
 def test_it_works_by_polling_alone() -> None:
     third = threading.Event()
     looks: list[int] = []

@@ -60,20 +60,24 @@ class Unreliable:
 
 
 def write_in_steps(store: Store, owners: list[Instance], events: int, seed: int) -> None:
-    """One transaction per event, some of them undone and written again; each wakes the dispatchers."""
+    """One event each of up to ten instances per transaction; some are undone and written again."""
     dice = random.Random(seed)
     for number in range(1, events + 1):
-        for owner in owners:
-            changes = Changes()
-            changes.outbox.append(rows.event(owner, number))
+        for first in range(0, len(owners), 10):
+            together = owners[first : first + 10]
             if dice.random() < 0.1:
                 with suppress(UndoneError), store.transaction() as tx:
-                    changing.apply(tx, changes)
+                    changing.apply(tx, one_event_each(together, number))
                     raise UndoneError
-                changes.outbox[0] = rows.event(owner, number)
             with store.transaction() as tx:
-                changing.apply(tx, changes)
+                changing.apply(tx, one_event_each(together, number))
                 tx.wake()
+
+
+def one_event_each(owners: list[Instance], number: int) -> Changes:
+    changes = Changes()
+    changes.outbox += [rows.event(owner, number) for owner in owners]
+    return changes
 
 
 def deliver_all(
@@ -108,7 +112,7 @@ def deliver_all(
             thread.start()
         for thread in threads:
             thread.join()
-        assert outside.complete.wait(120)
+        assert outside.complete.wait(400)
     finally:
         assert services.stop(30)
     committed = {row.id for row in outbox_rows(store)}
@@ -126,6 +130,7 @@ def test_received_equals_committed_and_first_deliveries_are_in_order(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_hundred_thousand_events_reach_an_unreliable_receiver(live_store: Store) -> None:
     deliver_all(live_store, writers=4, dispatchers=4, instances=250, events=100, seed=1)
 
@@ -179,6 +184,33 @@ def test_what_one_dispatcher_holds_another_does_not_publish_before_the_lease_is_
     attempts = Counter(row.attempts for row in outbox_rows(store, owner.id))
     assert attempts == {0: 3}, "a stale result was written"
     assert {row.status for row in outbox_rows(store)} == {OutboxStatus.PUBLISHED}
+
+
+@pytest.mark.parametrize("wakeups", [True, False])
+def test_a_committed_event_goes_out_by_a_wake_up_or_by_polling_alone(
+    live_store: Store, wakeups: bool
+) -> None:
+    received = threading.Event()
+    service = dispatcher(live_store, Receiver(lambda event: received.set()))
+    services = Services(
+        [
+            Service(
+                name="outbox",
+                run_once=service.run_once,
+                next_due=service.next_due,
+                drain=service.drain,
+                poll=3600 if wakeups else 0.01,
+            )
+        ],
+        live_store.wakeups if wakeups else None,
+    )
+    services.start()
+    try:
+        write_events(live_store, instances=1, events=1)
+        assert received.wait(30)
+    finally:
+        assert services.stop(30)
+    assert {row.status for row in outbox_rows(live_store)} == {OutboxStatus.PUBLISHED}
 
 
 def seconds_to_deliver(store: Store, poisoned: int) -> float:
