@@ -13,9 +13,9 @@ RESULTS = Path(__file__).with_name("conformance.json")
 
 _INTRODUCTION = """# Conformance cases
 
-The BPMN Engine Test System (betsy, University of Bamberg) holds execution cases written by others: a process, its
-input and the trace it should leave. They run in the core, in manual time. A case that uses an element which is
-not built yet must be refused when it is deployed, with `UNSUPPORTED_ELEMENT`.
+The BPMN Engine Test System (betsy, University of Bamberg) holds execution cases written by others: a
+process, its input and the trace it should leave. They run in the core, in manual time. A case that uses an
+element which is not built yet must be refused when it is deployed, with `UNSUPPORTED_ELEMENT`.
 
 | group | pass | fail | refused: not built yet |
 |---|---|---|---|
@@ -33,14 +33,10 @@ def render_conformance() -> str:
 
 
 def _groups(groups: dict[str, dict[str, int]]) -> str:
-    rows = [
-        (name, *(counts.get(kind, 0) for kind in ("passed", "failed", "not_built")))
-        for name, counts in groups.items()
-    ]
-    total = ("**all**", *(sum(int(row[column]) for row in rows) for column in (1, 2, 3)))
-    return "".join(
-        f"| {name} | {passed} | {failed} | {refused} |\n" for name, passed, failed, refused in [*rows, total]
-    )
+    kinds = ("passed", "failed", "not_built")
+    rows = [(name, [counts.get(kind, 0) for kind in kinds]) for name, counts in groups.items()]
+    rows.append(("**all**", [sum(numbers[column] for _, numbers in rows) for column in range(len(kinds))]))
+    return "".join(f"| {name} | {' | '.join(map(str, numbers))} |\n" for name, numbers in rows)
 
 
 def _missing(not_built: dict[str, int]) -> str:
@@ -52,13 +48,20 @@ def _missing(not_built: dict[str, int]) -> str:
     )
 
 
+_DOUBTFUL = """
+## Doubtful cases
+
+Cases whose declared trace is defective, contested or depends on scheduling are decided by the
+specification. Where we differ from the declared trace, the reason says why.
+
+| case | with the declared trace we | reason |
+|---|---|---|
+"""
+
+
 def _rulings(rulings: dict[str, dict[str, Any]]) -> str:
-    rows = "".join(
+    rows = [
         f"| {case} | {'differ' if ruling['differs'] else 'agree'} | {ruling['reason']} |\n"
         for case, ruling in rulings.items()
-    )
-    head = (
-        "\n## Doubtful cases\n\nCases whose declared trace is defective, contested or depends on scheduling are decided "
-        "by the\nspecification. Where we differ from the declared trace, the reason says why.\n\n"
-    )
-    return f"{head}| case | with the declared trace we | reason |\n|---|---|---|\n{rows}"
+    ]
+    return _DOUBTFUL + "".join(rows)

@@ -1,7 +1,8 @@
 """The execution cases of others, in the core: what is supported runs as they say, what is not is refused.
 
-An element that is not built yet must be refused when the file is deployed; once it is built, its cases run here
-without a change. Annotated cases are decided by the specification; `support.conformance.RULINGS` says how.
+An element that is not built yet must be refused when the file is deployed; once it is built, its cases run
+here without a change. Annotated cases are decided by the specification; `support.conformance.RULINGS` says
+how.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""No cell of the coverage matrix is empty without a reason, and each decision has a scenario that defends it."""
+"""No cell of the coverage matrix is empty without a reason, and each decision has a scenario that defends
+it."""
 
 from __future__ import annotations
 
@@ -28,4 +29,6 @@ def test_names_are_unique() -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == render(SCENARIOS), "write it anew: python tests/support/scenarios/write_page.py"
+    assert PAGE.read_text(encoding="utf-8") == render(SCENARIOS), (
+        "write it anew: python tests/support/scenarios/write_page.py"
+    )

@@ -1,4 +1,4 @@
-"""Every scenario, in the core alone: with all rows at hand, and with each stimulus on a snapshot of its own."""
+"""Every scenario, in the core alone: with all rows at hand, and each stimulus on rows loaded for it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """What must happen: a recursive interpreter of block trees, written apart from the engine.
 
-It knows nothing of tokens: a block is played by playing its parts, branches one after the other, from left to
-right. That is one of the orders in which the engine may run the process; `support.playing` drives the engine
-in just this order, so that even the order of compensation can be compared. For other orders the multisets hold.
+It knows nothing of tokens: a block is played by playing its parts, branches one after the other, from left
+to right. That is one of the orders in which the engine may run the process; `support.playing` drives the
+engine in just this order, so that even the order of compensation can be compared. For other orders the
+multisets hold.
 """
 
 from __future__ import annotations
@@ -77,13 +78,21 @@ class Frame:
 
 @dataclass(slots=True)
 class Place:
-    """Where a block is played: its variables, and the records of the scope it lies in."""
+    """Where a block is played: its variables, the records of the scope it lies in, and those a throw undoes.
+
+    The latter are the same but for an event sub-process: a throw in it compensates the scope around it.
+    """
 
     frame: Frame
     records: list[Record] = field(default_factory=list)
+    around: list[Record] | None = None
+
+    @property
+    def thrown_at(self) -> list[Record]:
+        return self.records if self.around is None else self.around
 
 
-class Broken(Exception):
+class Broken(Exception):  # noqa: N818 - a turn of the story, not a mistake
     """An error or an interruption on its way to the guard that catches it."""
 
 
@@ -222,6 +231,7 @@ class Oracle:
 
     def _handler_inside(self, block: Guarded, place: Place) -> None:
         with self._scope(f"{block.id}_event", place) as inner:
+            inner.around = place.records
             self.play(block.handler, inner)
 
     def _interrupted(self, block: Guarded, place: Place) -> bool:
@@ -265,9 +275,9 @@ class Oracle:
             place.frame.write(f"out_{block.id}", [index * 10 for index in range(block.count)])
 
     def _undo(self, throw: Undo, place: Place) -> None:
-        chosen = [record for record in place.records if throw.activity in (None, record.activity)]
+        chosen = [record for record in place.thrown_at if throw.activity in (None, record.activity)]
         for record in chosen:
-            place.records.remove(record)
+            place.thrown_at.remove(record)
         self._compensate(chosen)
 
     def _compensate(self, records: list[Record]) -> None:

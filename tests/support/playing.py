@@ -30,13 +30,14 @@ from support.generator.trees import start_variables
 from support.generator.xml import PROCESS, to_xml
 from support.oracle import Compensated, Story
 from support.player import Player
+from support.waits import unexplained
 
 from bpm_engine.bpmn.compile import compile_process
 from bpm_engine.bpmn.document import read_document
 from bpm_engine.bpmn.graph import Graph, Kind
 from bpm_engine.bpmn.parse import parse
 from bpm_engine.core import stimuli
-from bpm_engine.core.changes import Applied, Outcome
+from bpm_engine.core.changes import Applied, Changes
 from bpm_engine.core.state import (
     LogKind,
     Subscription,
@@ -55,7 +56,11 @@ MOST_ANSWERS = 2_000
 
 
 class Board(Player):
-    """A player whose timers wait to be told."""
+    """A player whose timers wait to be told, and which looks for waits without a reason after every write."""
+
+    def _write(self, changes: Changes) -> None:
+        super()._write(changes)
+        assert (found := unexplained(self.world)) == [], found
 
     def _due(self, until: datetime) -> list[Timer]:
         return []
@@ -78,7 +83,8 @@ def graphs_of(tree: Block) -> list[Graph]:
 
 
 def compiled(text: str) -> list[Graph]:
-    """Through the real parser and compiler, without the checks: these take most of the time and change nothing."""
+    """Through the real parser and compiler, without the checks: these take most of the time and change
+    nothing."""
     definitions, _ = parse(read_document(text.encode()))
     graphs = [compile_process(process, definitions)[0] for process in definitions.processes]
     return [graph for graph in graphs if graph is not None]
@@ -95,6 +101,7 @@ class Performance:
     _failures: Counter[tuple[str, int]] = field(default_factory=Counter)
     _blocks: dict[str, Block] = field(default_factory=dict)
     _positions: dict[str, int] = field(default_factory=dict)
+    _batch: list[stimuli.Stimulus] | None = None
 
     def __post_init__(self) -> None:
         for block in walk(self.tree):
@@ -146,6 +153,20 @@ class Performance:
             chain.append(world.tokens[outer])
 
     # ---------------------------------------------------------------- answering
+
+    def alone(self, pending: Pending) -> bool:
+        """Whether the answer is one stimulus, and no other is needed before or after it."""
+        block = self._blocks[pending.token.node_id]
+        return pending.token.waiting_for is not Waiting.RETRY and isinstance(block, Task | EventChoice)
+
+    def answer_all(self, pending: Sequence[Pending]) -> None:
+        """The answers to several, in one batch."""
+        self._batch = []
+        for each in pending:
+            self.answer(each)
+        batch, self._batch = self._batch, None
+        for outcome in self.player.play(*batch):
+            assert isinstance(outcome, Applied), outcome
 
     def answer(self, pending: Pending) -> None:
         token, node = pending.token, pending.token.node_id
@@ -252,11 +273,13 @@ class Performance:
         self.player.now = max(self.player.now, timer.due_at)
         self._play(stimuli.TimerFired(timer_id=timer.id))
 
-    def _play(self, stimulus: stimuli.Stimulus) -> Outcome:
+    def _play(self, stimulus: stimuli.Stimulus) -> None:
         self.sent.append(stimulus)
+        if self._batch is not None:
+            self._batch.append(stimulus)
+            return
         outcome = self.player.play(stimulus)[0]
         assert isinstance(outcome, Applied), outcome
-        return outcome
 
     # ---------------------------------------------------------------- what happened
 

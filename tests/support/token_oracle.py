@@ -1,8 +1,8 @@
 """Which markings may follow: all ways to play the automatic moves of an unstructured process, by brute force.
 
-Independent of the engine: a marking is a multiset of places, a place is a flow that holds a token or a task at
-which one rests. The inclusive join is taken from the specification (13.4.3) word for word, with paths searched
-anew each time.
+Independent of the engine: a marking is a multiset of places, a place is a flow that holds a token or a task
+at which one rests. The inclusive join is taken from the specification (13.4.3) word for word, with paths
+searched anew each time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Marking = frozenset[tuple[str, int]]  # place -> how many
 Values = Mapping[str, object]
 
 
-class TooMany(Exception):
+class TooMany(Exception):  # noqa: N818 - an answer, not a mistake
     """More markings than are worth looking at."""
 
 
@@ -85,7 +85,8 @@ class TokenOracle:
         return frozen(after)
 
     def _may_fire(self, tokens: Counter[str], gateway: str, filled: list[str]) -> bool:
-        """No token elsewhere has a path to an empty incoming flow, unless it also has one to a filled flow."""
+        """No token elsewhere has a path to an empty incoming flow, unless it also has one to a filled
+        flow."""
         empty = {flow.id for flow in self.net.incoming(gateway)} - set(filled)
         for place, count in tokens.items():
             if not count or place in filled:
@@ -96,7 +97,8 @@ class TokenOracle:
         return True
 
     def _reach(self, place: str, gateway: str) -> set[str]:
-        """The incoming flows of the gateway to which a path leads from the place without visiting the gateway."""
+        """The incoming flows of the gateway to which a path leads from the place without visiting the
+        gateway."""
         target = {flow.id: flow.target for flow in self.net.flows}
         open_, seen, found = [target.get(place, place)], set[str](), set[str]()
         while open_:

@@ -31,7 +31,8 @@ class TaskKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Writes `v_<id>`: how often it was answered (a script: 1). `undo`: has a compensation handler `<id>_undo`."""
+    """Writes `v_<id>`: how often it was answered (a script: 1). `undo`: has a compensation handler
+    `<id>_undo`."""
 
     id: str
     kind: TaskKind = TaskKind.SERVICE
@@ -79,7 +80,8 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class SubProcess:
-    """`isolated`: input `i_<id>` = 7 and output `o_<id>` = i + 1, so that nothing else written inside gets out."""
+    """`isolated`: input `i_<id>` = 7 and output `o_<id>` = i + 1, so that nothing else written inside gets
+    out."""
 
     id: str
     body: Block

@@ -1,4 +1,5 @@
-"""Draws for the generators. Making a strategy costs more than drawing from it, and a process draws hundreds of times."""
+"""Draws for the generators. Making a strategy costs more than drawing from it, and a process draws
+hundreds of times."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ class Grower:
     count: int = 0
     repeated: int = 0  # how many parallel repetitions we are inside of
     beside: int = 0  # how many parallel branches we are inside of
-    undoable: list[list[str]] = field(default_factory=lambda: [[]])  # tasks with a handler, per open scope
+    # Per open scope: its tasks with a handler, and those which a throw in it may name.
+    undoable: list[tuple[list[str], list[str]]] = field(default_factory=lambda: [_fresh()])
 
     def name(self, letter: str) -> str:
         self.count += 1
@@ -102,7 +103,7 @@ class Grower:
         name = self.name("t")
         undo = kind.rests and self.flag()
         if undo:
-            self.undoable[-1].append(name)
+            self.undoable[-1][0].append(name)
         failures = self.number(0, 1) if kind in (TaskKind.SERVICE, TaskKind.RULE) else 0
         return Task(name, kind, undo, failures)
 
@@ -140,9 +141,12 @@ class Grower:
         with_scope = self.scope(lambda: self.sequence(depth))
         return Loop(name, with_scope, self.number(1, 3), local)
 
-    def scope(self, grow: Callable[[], Block]) -> Block:
-        """What lies in a scope of its own cannot be undone by name from outside, nor see what can."""
-        self.undoable.append([])
+    def scope(self, grow: Callable[[], Block], around: list[str] | None = None) -> Block:
+        """What lies in a scope of its own cannot be undone by name from outside, nor see what can.
+
+        Only a throw in an event sub-process sees what is `around` it."""
+        own, named = _fresh()
+        self.undoable.append((own, named if around is None else around))
         block = grow()
         self.undoable.pop()
         return block
@@ -160,14 +164,17 @@ class Grower:
         trigger = self.choose(tuple(Trigger))
         interrupting = trigger is Trigger.ERROR or self.flag()
         count = self.number(0, 1 if interrupting else 2)
-        body = self.scope(lambda: self.sequence(depth))
-        handler = self.scope(lambda: self.sequence(depth) if count < 2 else self.plain_task())
+        position = self.choose(tuple(Position))
+        inside: list[str] = []
+        body = self.scope(lambda: self.remembered(depth, inside))
+        around = None if position is Position.BOUNDARY else inside
+        handler = self.scope(lambda: self.sequence(depth) if count < 2 else self.plain_task(), around)
         return Guarded(
             name,
             body,
             handler,
             trigger,
-            self.choose(tuple(Position)),
+            position,
             interrupting,
             count,
             thrower=self.choose(tuple(Thrower)),
@@ -175,6 +182,11 @@ class Grower:
             levels=self.number(0, 2),
             through_calls=self.flag(),
         )
+
+    def remembered(self, depth: int, inside: list[str]) -> Block:
+        body = self.sequence(depth)
+        inside += self.undoable[-1][0]
+        return body
 
     def plain_task(self) -> Task:
         return Task(self.name("t"), TaskKind.SERVICE)
@@ -204,9 +216,14 @@ class Grower:
         """Other branches may or may not be done when a throw comes, so it needs a fixed order."""
         if self.shape.any_order and (self.beside or self.repeated):
             return self.task()
-        candidates = self.undoable[-1]
+        candidates = self.undoable[-1][1]
         activity = self.choose([None, *candidates])
         return Undo(self.name("u"), activity)
+
+
+def _fresh() -> tuple[list[str], list[str]]:
+    own: list[str] = []
+    return own, own
 
 
 @st.composite

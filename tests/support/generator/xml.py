@@ -1,4 +1,4 @@
-"""Block trees as BPMN files: what an author would draw, so that generated processes take the way of real ones.
+"""Block trees as BPMN files, so that generated processes take the way of drawn ones.
 
 Ids: a block's own id names its main node; helpers derive theirs (`<id>_split`, `<id>_join`, `<id>_stop` …).
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from support.generator.blocks import (
     Block,
@@ -165,7 +166,7 @@ class ScopeEmitter:
 
     def _sequence(self, block: Sequence) -> Ends:
         parts = [self.emit(each) for each in block.blocks]
-        for one, next_one in zip(parts, parts[1:], strict=False):
+        for one, next_one in pairwise(parts):
             self.flow(one.last, next_one.first)
         return Ends(parts[0].first, parts[-1].last)
 
@@ -390,20 +391,19 @@ class ScopeEmitter:
 
 
 def _repetition(block: Repeat) -> str:
-    sequential = "" if block.parallel else ' isSequential="true"'
-    until = (
-        f"<completionCondition>nrOfCompletedInstances &gt;= {block.until}</completionCondition>"
-        if block.until is not None
-        else ""
-    )
+    tag = "multiInstanceLoopCharacteristics"
+    attributes = "" if block.parallel else ' isSequential="true"'
+    content = ""
     if block.collection:
-        settings = (
+        attributes += (
             f' bpm:collection="items_{block.id}" bpm:elementVariable="item_{block.id}"'
             f' bpm:outputCollection="out_{block.id}" bpm:outputElement="item_{block.id} * 10"'
         )
-        return f"<multiInstanceLoopCharacteristics{sequential}{settings}>{until}</multiInstanceLoopCharacteristics>"
-    cardinality = f"<loopCardinality>{block.count}</loopCardinality>"
-    return f"<multiInstanceLoopCharacteristics{sequential}>{cardinality}{until}</multiInstanceLoopCharacteristics>"
+    else:
+        content += f"<loopCardinality>{block.count}</loopCardinality>"
+    if block.until is not None:
+        content += f"<completionCondition>nrOfCompletedInstances &gt;= {block.until}</completionCondition>"
+    return f"<{tag}{attributes}>{content}</{tag}>"
 
 
 def to_xml(block: Block) -> str:

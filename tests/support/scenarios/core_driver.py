@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from support.player import TENANT, Player
 from support.scenarios.driver import Handler, Report, Seen
 from support.scenarios.format import Answer, Reply, Variables
+from support.waits import unexplained
 
 from bpm_engine.bpmn.expressions.durations import Duration
-from bpm_engine.bpmn.graph import EventSpec, MessageEvent, Node, SignalEvent, Start
+from bpm_engine.bpmn.graph import MessageEvent, Node, SignalEvent, Start
 from bpm_engine.bpmn.load import load
 from bpm_engine.core import stimuli
-from bpm_engine.core.changes import Applied, Outcome, Refused
+from bpm_engine.core.changes import Applied, Changes, Outcome, Refused
 from bpm_engine.core.state import LogEntry, LogKind, TaskStatus, ThrownMessage, Token, TokenState, Waiting
 from bpm_engine.core.state import Variables as Row
 
@@ -54,6 +55,10 @@ class Stage(Player):
             self._begin(definition, node, payload)
         return delivered + len(starts)
 
+    def _write(self, changes: Changes) -> None:
+        super()._write(changes)
+        assert (found := unexplained(self.world)) == [], found
+
     def _begin(self, definition: str, node: str, payload: Row) -> None:
         started = stimuli.Started(
             instance_id=self.new_id(),
@@ -64,14 +69,14 @@ class Stage(Player):
         )
         self._write(self._advance((started,)))
 
-    def _starts(self, kind: type[EventSpec], name: str) -> Iterator[tuple[str, str]]:
+    def _starts(self, kind: type[MessageEvent] | type[SignalEvent], name: str) -> Iterator[tuple[str, str]]:
         for definition, graph in self.definitions.graphs.items():
             for node in graph.nodes.values():
                 if node.scope == graph.key and _start_name(node, kind) == name:
                     yield definition, node.id
 
 
-def _start_name(node: Node, kind: type[EventSpec]) -> str | None:
+def _start_name(node: Node, kind: type[MessageEvent] | type[SignalEvent]) -> str | None:
     if not isinstance(node.spec, Start):
         return None
     names = (event.name for event in node.spec.events if isinstance(event, kind))

@@ -75,7 +75,8 @@ class Driver(Protocol):
     def signal(self, name: str, payload: Variables) -> None: ...
 
     def complete(self, node: str, variables: Variables) -> Reply:
-        """A person completes the user task at the node; of several the oldest, of none the last one there was."""
+        """A person completes the user task at the node; of several the oldest, of none the last one there
+        was."""
         ...
 
     def cancel(self) -> Reply: ...

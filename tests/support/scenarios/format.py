@@ -21,13 +21,20 @@
     variables = { x = 1 }             # of the root scope; names in `absent` must not be there
     saw = [{ node = "undo_a", variables = { x = 1 } }]   # what a handler was given
 
-Steps: "run" lets handlers work until none has anything to do; { work = "a" } answers one call at that node;
-{ claim = "a" } begins one and { finish = "a" } answers it later; { expire = "a" } lets its lease run out.
-{ advance = "PT1H" } moves the clock: all that falls due fires in order of due time; { pause = "PT1H" } does while
-nothing runs, so that timers come late. { message = "paid", key =
-"1", payload = {} , id = "m1"}, { signal = "closed" }, { complete = "approve", variables = {} }, { retry = "a" },
-{ skip = "a" }, { set = { x = 1 } }, { move = "a -> b" }, "cancel", "suspend", "resume", { expect = { … } } in between.
-With `answer = "stale"` or `answer = "refused"` beside it, a step must be answered so; else it must take effect.
+Steps:
+
+    "run"                  handlers work until none has anything to do
+    { work = "a" }         one call at that node is answered
+    { claim = "a" }        one is begun; { finish = "a" } answers it, { expire = "a" } ends its lease
+    { advance = "PT1H" }   the clock moves: what falls due fires, in order of due time
+    { pause = "PT1H" }     the same while nothing runs, so that timers come late
+    { message = "paid", key = "1", payload = {}, id = "m1" }, { signal = "closed" }
+    { complete = "approve", variables = {} }, { retry = "a" }, { skip = "a" }, { set = { x = 1 } }
+    { move = "a -> b" }, "cancel", "suspend", "resume"
+    { expect = { … } }     as at the end, in between
+
+With `answer = "stale"` or `answer = "refused"` beside it a step must be answered so; else it must take
+effect.
 """
 
 from __future__ import annotations
@@ -36,6 +43,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -156,7 +164,10 @@ def _script(answers: Any) -> Script:
 
 _MORE = {"key", "id", "variables", "payload", "answer"}
 VERBS = frozenset(
-    ["run", "work", "claim", "finish", "expire", "advance", "pause", "message", "signal", "complete", "retry", "skip", "set", "move", "cancel", "suspend", "resume", "expect"]
+    [
+        *("run", "work", "claim", "finish", "expire", "advance", "pause", "message", "signal", "complete"),
+        *("retry", "skip", "set", "move", "cancel", "suspend", "resume", "expect"),
+    ]
 )
 
 
@@ -211,7 +222,7 @@ def counted(text: str) -> Counter[str]:
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         names = [name.strip() for name in part.split("<")]
-        yield from zip(names, names[1:], strict=False)
+        yield from pairwise(names)
 
 
 def _only(entry: Mapping[str, Any], known: set[str], where: str) -> None:

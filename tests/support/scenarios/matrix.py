@@ -1,8 +1,8 @@
 """What the scenarios cover: element and position against outcome, read from models and expectations.
 
-A cell is filled by an assertion, not by a run: a node that a scenario expects to be done fills `completed`, one
-it expects to be withdrawn `interrupted` (or `cancelled`, when the whole instance was), one with an incident
-`failed`. Where the node lies says the rest. A cell without a scenario needs a reason in `REASONS`.
+A cell is filled by an assertion, not by a run: a node that a scenario expects to be done fills `completed`,
+one it expects to be withdrawn `interrupted` (or `cancelled`, when the whole instance was), one with an
+incident `failed`. Where the node lies says the rest. A cell without a scenario needs a reason in `REASONS`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+from support.scenarios.format import Expectation, Scenario
 
 from bpm_engine.bpmn.graph import (
     Boundary,
@@ -30,7 +32,6 @@ from bpm_engine.bpmn.graph import (
     TimerEvent,
 )
 from bpm_engine.bpmn.load import load
-from support.scenarios.format import Expectation, Scenario
 
 OUTCOMES = ("completed", "failed", "interrupted", "cancelled", "in multi-instance", "in sub-process")
 Row = tuple[str, str]  # element, position
@@ -44,9 +45,10 @@ _EVENTS: dict[type[EventSpec], str] = {
     TerminateEvent: "terminate",
 }
 _TASKS = (
-    "task manualTask serviceTask sendTask receiveTask userTask scriptTask businessRuleTask subProcess callActivity"
-).split()
-_GATEWAYS = "exclusiveGateway parallelGateway inclusiveGateway eventBasedGateway".split()
+    *("task", "manualTask", "serviceTask", "sendTask", "receiveTask", "userTask", "scriptTask"),
+    *("businessRuleTask", "subProcess", "callActivity"),
+)
+_GATEWAYS = ["exclusiveGateway", "parallelGateway", "inclusiveGateway", "eventBasedGateway"]
 _POSITIONS = {
     "start": ["none", "message", "timer", "signal"],
     "event sub-process start": ["message", "timer", "signal", "error", "compensation"],
@@ -80,11 +82,17 @@ def reason(row: Row, outcome: str) -> str | None:
             "failed": _STARTS,
             "interrupted": _PASSES,
             "cancelled": _PASSES,
-            **({} if element == "none event" else dict.fromkeys(OUTCOMES[4:], "starts a process, not a sub-process")),
+            **(
+                {}
+                if element == "none event"
+                else dict.fromkeys(OUTCOMES[4:], "starts a process, not a sub-process")
+            ),
         }.get(outcome)
     if position.startswith(("event sub-process start", "boundary")):
         return {"failed": _HOST, "interrupted": _WATCHES, "cancelled": _WATCHES}.get(outcome)
-    if outcome == "interrupted" and (element in _PASSING or (position in ("throw", "end") and element not in _RESTING)):
+    if outcome == "interrupted" and (
+        element in _PASSING or (position in ("throw", "end") and element not in _RESTING)
+    ):
         return _PASSES
     return None
 
@@ -220,9 +228,9 @@ def render(scenarios: list[Scenario]) -> str:
 
 _INTRODUCTION = """# What the scenarios cover
 
-Made from the {scenarios} scenarios of `tests/semantics`: how many of them state that an element, in a position, comes
-to an outcome. A number in brackets is the reason why a cell cannot be filled. *Interrupted* means withdrawn while
-the instance goes on, *cancelled* withdrawn with the instance.
+Made from the {scenarios} scenarios of `tests/semantics`: how many of them state that an element, in a
+position, comes to an outcome. A number in brackets is the reason why a cell cannot be filled. *Interrupted*
+means withdrawn while the instance goes on, *cancelled* withdrawn with the instance.
 """
 
 

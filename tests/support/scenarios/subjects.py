@@ -8,7 +8,8 @@ from typing import Any
 
 Step = str | Mapping[str, Any]
 CHILD = (
-    '<process id="child" isExecutable="true">\n<startEvent id="child_start"/>\n<serviceTask id="child_work"/>\n'
+    '<process id="child" isExecutable="true">\n<startEvent id="child_start"/>\n<serviceTask '
+    'id="child_work"/>\n'
     '<endEvent id="child_end"/>\n<sequenceFlow id="c1" sourceRef="child_start" targetRef="child_work"/>\n'
     '<sequenceFlow id="c2" sourceRef="child_work" targetRef="child_end"/>\n</process>\n'
 )
@@ -53,7 +54,9 @@ class Subject:
     handlers: Mapping[str, Any] = field(default_factory=dict)
 
     def with_extension(self, extension: str) -> Subject:
-        return replace(self, xml=self.xml.replace("<!-- -->", f"<extensionElements>{extension}</extensionElements>"))
+        return replace(
+            self, xml=self.xml.replace("<!-- -->", f"<extensionElements>{extension}</extensionElements>")
+        )
 
 
 ACTIVITY = frozenset({"activity"})
@@ -76,7 +79,9 @@ def _tasks() -> list[Subject]:
     return [
         *work,
         *passing,
-        _activity("sendTask", '<sendTask id="x" bpm:topic="send"><!-- --></sendTask>', rests="x", thrower="x"),
+        _activity(
+            "sendTask", '<sendTask id="x" bpm:topic="send"><!-- --></sendTask>', rests="x", thrower="x"
+        ),
         _activity("scriptTask", '<scriptTask id="x"><!-- --><script>y = 1</script></scriptTask>'),
         _activity(
             "userTask",
@@ -204,16 +209,21 @@ def _events() -> list[Subject]:
         throws.append(Subject(f"{kind}_throw", throw, roots=roots, extensible=True))
         end = f'<endEvent id="x"><!-- -->{definition}</endEvent>'
         ends.append(Subject(f"{kind}_end", end, roots=roots, ends=True, extensible=True))
-    none_throw = Subject("none_throw", '<intermediateThrowEvent id="x"><!-- --></intermediateThrowEvent>', extensible=True)
+    none_throw = Subject(
+        "none_throw", '<intermediateThrowEvent id="x"><!-- --></intermediateThrowEvent>', extensible=True
+    )
     definition = "<!-- --><terminateEventDefinition/>"
-    terminate = Subject("terminate_end", f'<endEvent id="x">{definition}</endEvent>', ends=True, extensible=True)
+    terminate = Subject(
+        "terminate_end", f'<endEvent id="x">{definition}</endEvent>', ends=True, extensible=True
+    )
     none_end = Subject("none_end", '<endEvent id="x"><!-- --></endEvent>', ends=True, extensible=True)
     return [*catches, *starts, *throws, none_throw, *ends, none_end, terminate, *_compensation(), *_errors()]
 
 
 def _compensation() -> list[Subject]:
     host = (
-        '<serviceTask id="a"/><boundaryEvent id="a_compensation" attachedToRef="a"><compensateEventDefinition/>'
+        '<serviceTask id="a"/><boundaryEvent id="a_compensation" attachedToRef="a">'
+        "<compensateEventDefinition/>"
         '</boundaryEvent><serviceTask id="undo_a" isForCompensation="true"/>'
         f"{{event}}{_flow('a', 'x')}"
         '<association id="a_undo" sourceRef="a_compensation" targetRef="undo_a" associationDirection="One"/>'
@@ -238,7 +248,8 @@ def _compensation() -> list[Subject]:
 def _errors() -> list[Subject]:
     """Error end events lie in a sub-process that catches them."""
     throwing = (
-        f'<startEvent id="in_start"/><endEvent id="thrown"><errorEventDefinition errorRef="error_go"/></endEvent>'
+        f'<startEvent id="in_start"/><endEvent id="thrown"><errorEventDefinition '
+        f'errorRef="error_go"/></endEvent>'
         f"{_flow('in_start', 'thrown')}"
     )
     boundary = (
@@ -273,7 +284,8 @@ def _errors() -> list[Subject]:
 
 
 def _boundaries() -> list[Subject]:
-    """A user task with a boundary event that fires; which activity it sits on is the other product's matter."""
+    """A user task with a boundary event that fires; which activity it sits on is the other "
+    "product's matter."""
     subjects = []
     for kind, (definition, roots, trigger) in _DEFINITIONS.items():
         stopping = (
@@ -281,11 +293,20 @@ def _boundaries() -> list[Subject]:
             f'<endEvent id="never"/>{_flow("x", "never")}'
         )
         beside = (
-            f'<userTask id="x"/><boundaryEvent id="watch" attachedToRef="x" cancelActivity="false">{definition}'
+            f'<userTask id="x"/><boundaryEvent id="watch" attachedToRef="x" cancelActivity="false">'
+            f"{definition}"
             f'</boundaryEvent><endEvent id="seen"/>{_flow("watch", "seen")}'
         )
         subjects += [
-            Subject(f"{kind}_boundary", stopping, last="watch", path="watch", withdrawn="x", drive=(trigger,), roots=roots),
+            Subject(
+                f"{kind}_boundary",
+                stopping,
+                last="watch",
+                path="watch",
+                withdrawn="x",
+                drive=(trigger,),
+                roots=roots,
+            ),
             Subject(
                 f"{kind}_boundary_beside",
                 beside,
@@ -304,7 +325,8 @@ def _event_sub_processes() -> list[Subject]:
         for interrupting in (True, False):
             how = "" if interrupting else ' isInterrupting="false"'
             handler = (
-                f'<subProcess id="handler" triggeredByEvent="true"><startEvent id="catch"{how}>{definition}</startEvent>'
+                f'<subProcess id="handler" triggeredByEvent="true"><startEvent id="catch"{how}>'
+                f"{definition}</startEvent>"
                 '<serviceTask id="handle"/><endEvent id="handled"/>'
                 f"{_flow('catch', 'handle')}{_flow('handle', 'handled')}</subProcess>"
             )
@@ -320,8 +342,8 @@ def _event_sub_processes() -> list[Subject]:
                     drive=(trigger, "run"),
                     withdrawn="in_work" if interrupting else "",
                     withdrawn_before_rest="in_work" if interrupting else "",
-                    # Items of a repetition wait for the same message, and one that does not interrupt waits on:
-                    # which item a second one reaches is open.
+                    # Items of a repetition wait for one message, and what does not interrupt waits on:
+                    # which item a second message reaches is open.
                     traits=frozenset() if interrupting or kind != "message" else frozenset({"once"}),
                     roots=roots,
                 )
@@ -337,7 +359,8 @@ def _gateways() -> list[Subject]:
         )
 
     event_gateway = (
-        '<eventBasedGateway id="x"/><intermediateCatchEvent id="a"><messageEventDefinition messageRef="message_go"/>'
+        '<eventBasedGateway id="x"/><intermediateCatchEvent id="a"><messageEventDefinition '
+        'messageRef="message_go"/>'
         '</intermediateCatchEvent><intermediateCatchEvent id="b"><timerEventDefinition><timeDuration>PT1H'
         '</timeDuration></timerEventDefinition></intermediateCatchEvent><exclusiveGateway id="join"/>'
         f"{_flow('x', 'a')}{_flow('x', 'b')}{_flow('a', 'join')}{_flow('b', 'join')}"
@@ -357,7 +380,12 @@ def _gateways() -> list[Subject]:
     exclusive = '<exclusiveGateway id="x"/><task id="a"/><exclusiveGateway id="join"/>'
     return [
         *joins,
-        Subject("exclusiveGateway", f"{exclusive}{_flow('x', 'a')}{_flow('a', 'join')}", last="join", path="x a join"),
+        Subject(
+            "exclusiveGateway",
+            f"{exclusive}{_flow('x', 'a')}{_flow('a', 'join')}",
+            last="join",
+            path="x a join",
+        ),
         Subject(
             "eventBasedGateway",
             event_gateway,

@@ -1,9 +1,9 @@
 """Scenarios by rule: every element in every surrounding, where writing each by hand would only repeat.
 
-A `Subject` is an element with what completes it. Its surroundings give the scenarios: alone in the process, in
-a sub-process, in a parallel multi-instance sub-process; interrupted from outside and cancelled while it rests;
-failing at an input that cannot be evaluated. A second product puts each kind of boundary event on each kind of
-activity. What is expected follows from the rules, not from a run.
+A `Subject` is an element with what completes it. Its surroundings give the scenarios: alone in the process,
+in a sub-process, in a parallel multi-instance sub-process; interrupted from outside and cancelled while it
+rests; failing at an input that cannot be evaluated. A second product puts each kind of boundary event on
+each kind of activity. What is expected follows from the rules, not from a run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from support.scenarios.format import Scenario, counted, read_scenario
-from support.scenarios.subjects import SUBJECTS, Step, Subject
+from support.scenarios.subjects import MARKER, SUBJECTS, Step, Subject
 
 TOPIC = "templates"
 HEAD = (
@@ -81,7 +81,9 @@ def alone(subject: Subject) -> Scenario:
     ends = "" if subject.ends else "end"
     path = counted(f"{'' if subject.starts else 'start'} {subject.path} {ends}")
     expect = {"status": subject.status, "path": _words(path), "withdrawn": subject.withdrawn}
-    return _scenario(subject, "alone", file(subject, between(subject, "start", "end")), list(subject.drive), expect)
+    return _scenario(
+        subject, "alone", file(subject, between(subject, "start", "end")), list(subject.drive), expect
+    )
 
 
 def in_sub_process(subject: Subject) -> Scenario:
@@ -91,7 +93,7 @@ def in_sub_process(subject: Subject) -> Scenario:
 
 
 def in_multi_instance(subject: Subject) -> Scenario:
-    marker = "<multiInstanceLoopCharacteristics><loopCardinality>2</loopCardinality></multiInstanceLoopCharacteristics>"
+    marker = MARKER.format(sequential="")
     inside = _inside(subject)
     path = inside + inside + counted("start box*2 box#body end")
     withdrawn = counted(subject.withdrawn)
@@ -201,7 +203,8 @@ def _watched(subject: Subject, watch: Watch, *, interrupting: bool) -> bytes:
     how = "" if interrupting else ' cancelActivity="false"'
     content = (
         between(subject, "start", "end")
-        + f'<boundaryEvent id="watch" attachedToRef="{subject.first}"{how}>{watch.definition}</boundaryEvent>\n'
+        + f'<boundaryEvent id="watch" attachedToRef="{subject.first}"{how}>'
+        + f"{watch.definition}</boundaryEvent>\n"
         + f'<endEvent id="seen"/>\n{flow("watch", "seen")}'
     )
     return file(subject, content, watch.roots)
