@@ -98,14 +98,28 @@ def _update_tokens(tx: Transaction, changes: Changes) -> None:
     raise StaleTokensError(record.id for record in changed if written.get(record.id) != record.version)
 
 
+def _scope_row(of: Scope) -> tuple[Any, ...]:
+    """As `_SCOPE_COLUMNS` names them; written out, since every step makes one."""
+    return (
+        of.id,
+        of.state,
+        of.loop,
+        of.written,
+        of.live,
+        of.parked,
+        of.inclusive_waiting,
+        of.conditional,
+        of.steps,
+        of.seq,
+        of.population,
+    )
+
+
 def _update_scopes(tx: Transaction, changed: Sequence[Scope], patches: dict[str, Variables]) -> None:
     """The counters of a scope always, its variables only as far as they were written."""
     if not changed:
         return
-    counters = [[getattr(record, name) for name in COUNTERS] for record in changed]
-    given = [
-        (s.id, s.state, s.loop, s.written, *numbers) for s, numbers in zip(changed, counters, strict=True)
-    ]
+    given = [_scope_row(record) for record in changed]
     plain = [row for row in given if row[0] not in patches]
     if plain:
         tx.execute(UPDATE_SCOPES, {"given": rows.rows(plain), "now": tx.now()})
