@@ -364,6 +364,8 @@ _RELATIVES = {
     "DMN": "DMN, a decision model",
     "bpel": "WS-BPEL",
     "schema.omg.org/spec/BPMN": "a draft of BPMN 2.0",
+    "activiti.org/bpmn": "a fragment of a BPMN file",
+    "omg.org/spec/BPMN/20100524/MODEL": "a fragment of a BPMN file",
     "BPMN": "another version of BPMN",
     "w3.org/1999/xhtml": "a web page",
     "w3.org/2000/svg": "an SVG picture",

@@ -143,13 +143,9 @@ def _judged(
 ) -> tuple[Graph | None, list[Problem]]:
     if process.executable or not any(problem.severity is Severity.ERROR for problem in problems):
         return compiled, problems
-    kept = (
-        {BROKEN_REFERENCE.code}
-        if process.executable is False
-        else {BROKEN_REFERENCE.code, UNSUPPORTED_ELEMENT.code}
-    )
+    refused = UNSUPPORTED_ELEMENT.code if process.executable is None else None
     softened = [
-        problem if problem.code in kept else replace(problem, severity=Severity.WARNING)
+        problem if problem.code == refused else replace(problem, severity=Severity.WARNING)
         for problem in problems
     ]
     if process.executable is None:

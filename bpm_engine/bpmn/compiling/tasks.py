@@ -131,8 +131,9 @@ class Tasks:
         return self._scripted(task, task.script)
 
     def _scripted(self, task: model.Task, text: model.Text) -> Meaning:
-        if notation_of(text.language) is None:
-            return self._foreign(task, f"scripts in {text.language!r} do not run here")
+        language = self.texts.language_of(text)
+        if notation_of(language) is None:
+            return self._foreign(task, f"scripts in {language!r} do not run here")
         script = self.texts.script(text, task)
         if script is None:
             return Kind.WORK, self.work(task, _own_name(task))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Literal, TypeVar
 
@@ -39,8 +40,13 @@ EXPRESSION_SYNTAX = error(
 )
 EXPRESSION_LANGUAGE = warning(
     "EXPRESSION_LANGUAGE",
-    "Expressions are plain, `${…}` or `= …` (FEEL); other languages do not run here.",
+    "An expression declared in another language is read as plain where it means the same there.",
     "Write the expression in one of the three notations and declare no other language.",
+)
+EXPRESSION_FOREIGN = error(
+    "EXPRESSION_FOREIGN",
+    "Expressions are plain, `${…}` or `= …` (FEEL); other languages do not run here.",
+    "Write the expression in one of the three notations, or compute its value in a task before.",
 )
 TIMER_FORMAT = error(
     "TIMER_FORMAT",
@@ -60,6 +66,8 @@ _FEEL = re.compile(r"feel", re.IGNORECASE)
 _JUEL = re.compile(r"juel|jsp|unified.?el|(?:^|/)el$", re.IGNORECASE)
 _PLAIN = frozenset({"", "bpm", "plain", "text", "urn:bpm-engine:1"})
 _XPATH = re.compile(r"xpath", re.IGNORECASE)
+_RETURNED = re.compile(r"\s*(?:return\b)?(.*?);?\s*", re.DOTALL)
+_QUOTED = re.compile(r"""\s*(?:"[^"]*"|'[^']*')\s*""")
 
 T = TypeVar("T")
 TimeKind = Literal["date", "duration", "cycle"]
@@ -97,6 +105,9 @@ class Texts:
         self._findings = findings
         self._file_language = "" if _XPATH.search(file_language) else file_language
 
+    def language_of(self, text: Text) -> str:
+        return text.language or self._file_language
+
     # -------------------------------------------------------------- expressions
 
     def expression(self, text: Text, element: Element) -> Expression:
@@ -106,7 +117,12 @@ class Texts:
             return NOTHING
         if text.language == TEMPLATE:
             return self.template(text, element)
-        notation = self._notation(text, element)
+        language = self.language_of(text)
+        if looks_like_expression(text.source) or not language:
+            return self._compiled(lambda: compile_expression(text.source), text, element)
+        notation = notation_of(language)
+        if notation is None:
+            return self._foreign(text, language, element)
         return self._compiled(lambda: compile_expression(text.source, notation=notation), text, element)
 
     def optional(self, text: Text | None, element: Element) -> Expression | None:
@@ -115,7 +131,7 @@ class Texts:
     def template(self, text: Text | str, element: Element) -> Expression:
         """A text taken literally, unless it is or holds an expression."""
         text = Text(text, line=element.line) if isinstance(text, str) else text
-        if text.language not in ("", TEMPLATE) and self._notation(text, element) is Notation.FEEL:
+        if not looks_like_expression(text.source) and _FEEL.search(text.language):
             return self._compiled(
                 lambda: compile_expression(text.source, notation=Notation.FEEL), text, element
             )
@@ -181,6 +197,8 @@ class Texts:
         if not text.source.strip():
             self._refuse_time("the time is empty", text, element)
             return NOTHING
+        if not declared and _QUOTED.fullmatch(text.source):
+            text = replace(text, source=text.source.strip()[1:-1])
         if not declared and not looks_like_expression(text.source):
             self._check_time(text.source.strip(), parse, text, element)
             return self.template(Text(text.source.strip(), TEMPLATE, text.line), element)
@@ -211,17 +229,19 @@ class Texts:
     def _refuse_time(self, message: str, text: Text, element: Element) -> None:
         self._findings.add(TIMER_FORMAT.at(message, element_id=element.id, line=text.line or element.line))
 
-    def _notation(self, text: Text, element: Element) -> Notation | None:
-        language = text.language or self._file_language
-        if not language or looks_like_expression(text.source):
-            return None
-        notation = notation_of(language)
-        if notation is None:
-            message = f"the language {language!r} does not run here; the expression is read as plain"
-            self._findings.add(
-                EXPRESSION_LANGUAGE.at(message, element_id=element.id, line=text.line or element.line)
-            )
-        return notation
+    def _foreign(self, text: Text, language: str, element: Element) -> Expression:
+        """Comparisons read the same in most languages, also as the one statement `return x > 5;`."""
+        line = text.line or element.line
+        body = _RETURNED.fullmatch(text.source)
+        try:
+            compiled = compile_expression(body[1] if body else text.source, notation=Notation.PLAIN)
+        except ExpressionError as problem:
+            message = f"the language {language!r} does not run here: {problem}"
+            self._findings.add(EXPRESSION_FOREIGN.at(message, element_id=element.id, line=line))
+            return NOTHING
+        message = f"the language {language!r} does not run here; the expression is read as plain"
+        self._findings.add(EXPRESSION_LANGUAGE.at(message, element_id=element.id, line=line))
+        return compiled
 
     def _compiled(self, compiled: Callable[[], Expression], text: Text, element: Element) -> Expression:
         try:

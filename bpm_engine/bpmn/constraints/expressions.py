@@ -133,7 +133,7 @@ def _check_timer(facts: Facts, timer: Element) -> None:
 
 
 def _check_timer_value(facts: Facts, value: Element, text: str) -> None:
-    if text.startswith("=") or "${" in text or "#{" in text:
+    if text.startswith(("=", '"', "'")) or "${" in text or "#{" in text:
         return
     try:
         _TIMER_PARSERS[name_of(value)](text)

@@ -22,10 +22,10 @@ HOMOGLYPH_ID = warning(
     "An id that mixes Latin with look-alike Cyrillic or Greek letters can pass for another one.",
     "Write the id in one alphabet.",
 )
-NO_PROCESS = error(
+NO_PROCESS = warning(
     "NO_PROCESS",
-    "A definition to deploy holds at least one process.",
-    "Add a process; a collaboration or choreography alone has nothing to run.",
+    "A file without a process is valid BPMN, but there is nothing to run in it.",
+    "Add a process; a collaboration or choreography alone cannot be deployed.",
 )
 
 _NCNAME = re.compile(r"[^\W\d][\w.\-·]*")

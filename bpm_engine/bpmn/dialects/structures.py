@@ -116,7 +116,9 @@ def input_output(draft: Draft, element: etree._Element) -> None:
 def _input_output_parameter(draft: Draft, parameter: etree._Element, setting: str, name: str) -> None:
     inner = next(parameter.iterchildren("*"), None)
     if inner is None:
-        draft.add(setting, VariableMapping(name, draft.text(text_of(parameter), TEMPLATE)))
+        draft.add(
+            setting, VariableMapping(name, draft.text(text_of(parameter).strip() or "${null}", TEMPLATE))
+        )
         return
     if any(local(descendant) == "script" for descendant in parameter.iterdescendants("*")):
         draft.not_run(f"the script that computes {name!r} does not run; {name!r} is not mapped")

@@ -111,6 +111,8 @@ def _top_element(site: _Site, child: etree._Element, tag: str) -> Iterator[Probl
     name = local(child)
     row = site.dialect.element(name, tag)
     subject = f"<{site.dialect.prefix}:{name}>"
+    if _is_remnant(site.dialect, row, child):
+        return
     if row is None:
         advice = _moved(site.dialect.elements.get(name))
         yield site.unknown(subject, name, set(site.dialect.elements) - {name}, advice)
@@ -118,6 +120,13 @@ def _top_element(site: _Site, child: etree._Element, tag: str) -> Iterator[Probl
     if row.treatment in _RULES:
         yield site.problem(row, subject)
     yield from _parts(site, child, row)
+
+
+def _is_remnant(dialect: Dialect, row: ElementRow | None, element: etree._Element) -> bool:
+    """Editors leave `<formData/>` and `<executionListener class=""/>` behind, which say nothing."""
+    unread = local(element) in dialect.elements if row is None else row.treatment is Treatment.NOT_RUN
+    values = (*element.values(), element.text or "")
+    return unread and not dialect.own and len(element) == 0 and not any(value.strip() for value in values)
 
 
 def _moved(rows: list[AttributeRow] | list[ElementRow] | None) -> str:

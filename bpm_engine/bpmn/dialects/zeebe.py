@@ -47,7 +47,7 @@ def _io_mapping(draft: Draft, node: etree._Element) -> None:
         draft.line = draft.document.line_of(mapping)
         if "." in target:
             draft.differs(f"the target {target!r} is the name of one variable, not a path")
-        draft.add(setting, VariableMapping(target, draft.text(source, TEMPLATE)))
+        draft.add(setting, VariableMapping(target, draft.text(source or "=null", TEMPLATE)))
 
 
 def _subscription(draft: Draft, node: etree._Element) -> None:

@@ -12,6 +12,7 @@ from bpm_engine.bpmn.expressions import limits, operators, syntax
 from bpm_engine.bpmn.expressions.comparisons import Run, direct_comparison
 from bpm_engine.bpmn.expressions.errors import ExpressionError
 from bpm_engine.bpmn.expressions.library.functions import Function
+from bpm_engine.bpmn.expressions.library.methods import accessed_key
 from bpm_engine.bpmn.expressions.limits import Context
 from bpm_engine.bpmn.expressions.operators import Operation
 from bpm_engine.bpmn.expressions.syntax import Node
@@ -37,9 +38,15 @@ class Locals:
 class Compiler:
     """Compiles one expression; `reads`, `uses_clock` and `metered` are complete when it is done."""
 
-    def __init__(self, functions: Mapping[str, Function], operations: Mapping[str, Operation]) -> None:
+    def __init__(
+        self,
+        functions: Mapping[str, Function],
+        operations: Mapping[str, Operation],
+        methods: Mapping[str, Function] | None = None,
+    ) -> None:
         self.functions = functions
         self.operations = operations
+        self.methods = methods or {}
         self.reads: set[str] = set()
         self.uses_clock = False
         self.metered = False
@@ -82,6 +89,8 @@ class Compiler:
                 return self.context_literal(node)
             case syntax.Call():
                 return self.call(node)
+            case syntax.Method():
+                return self.method(node)
             case syntax.Loop():
                 return self.loop(node)
             case _:
@@ -249,7 +258,7 @@ class Compiler:
     def call(self, node: syntax.Call) -> Run:
         self.metered = True
         match node.function:
-            case "now" | "today":
+            case "now" | "today" | "dateTime":
                 return self.clock(node)
             case "defined" | "is defined":
                 return self.defined(node)
@@ -257,11 +266,29 @@ class Compiler:
         if function is None:
             message = f"there is no function {node.function!r} in the library"
             raise ExpressionError("UNKNOWN_FUNCTION", message, node.position)
+        return self.called(function, node.arguments, node.names, node.position)
+
+    def called(
+        self, function: Function, arguments: tuple[Node, ...], names: tuple[str, ...], position: int
+    ) -> Run:
         try:
-            arguments = function.arrange(node.arguments, node.names)
+            arranged = function.arrange(arguments, names)
         except ExpressionError as error:
-            raise error.at(node.position) from None
-        return self.invocation(function, [self.compile(argument) for argument in arguments], node.position)
+            raise error.at(position) from None
+        return self.invocation(function, [self.compile(argument) for argument in arranged], position)
+
+    def method(self, node: syntax.Method) -> Run:
+        self.metered = True
+        if (variable := _asked_variable(node)) is not None:
+            self.note_read(variable)
+            return _exists(variable, ()) if node.name == "hasVariable" else _variable_or_null(variable)
+        if function := self.methods.get(node.name):
+            return self.called(function, (node.target, *node.arguments), (), node.position)
+        key = accessed_key(node.name)
+        if key is None or node.arguments:
+            message = f"there is no method {node.name!r} here, and objects of other programs cannot be called"
+            raise ExpressionError("UNKNOWN_FUNCTION", message, node.position)
+        return self.path(syntax.Path(node.target, key, node.position))
 
     def invocation(self, function: Function, arguments: list[Run], position: int) -> Run:
         call = function.call
@@ -363,6 +390,29 @@ def refuse(value: Value, position: int) -> Value:
         return admitted(value)
     except ExpressionError as error:
         raise error.at(position) from None
+
+
+def _asked_variable(node: syntax.Method) -> str | None:
+    """The name in `execution.getVariable("x")`: how other engines ask for a variable that may be missing."""
+    match node:
+        case syntax.Method(
+            target=syntax.Name(name="execution" | "task" | "kcontext"),
+            name="getVariable" | "hasVariable",
+            arguments=(syntax.Literal(value=str(name)),),
+        ):
+            return name
+        case _:
+            return None
+
+
+def _variable_or_null(name: str) -> Run:
+    def read(variables: Lookup, context: Context) -> Value:
+        try:
+            return admitted(variables[name])
+        except KeyError:
+            return None
+
+    return read
 
 
 def _exists(name: str, keys: tuple[str, ...]) -> Run:

@@ -150,6 +150,8 @@ def _parse_cron(text: str) -> Cycle:
         zone, fields_text = time_zone(found[1]).key, found[2]
     expanded = _ALIASES.get(fields_text.strip().lower(), fields_text)
     fields = ["*" if part == "?" else part for part in expanded.split()]
+    if len(fields) == 7 and fields[6] == "*":  # Quartz adds a field for the year
+        fields.pop()
     if len(fields) not in (5, 6):
         raise time_format(f"{text!r} is neither a cycle like R3/PT10S nor cron with 5 or 6 fields")
     cron = " ".join(fields)

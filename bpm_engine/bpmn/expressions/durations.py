@@ -38,7 +38,7 @@ _SHORT_UNITS = {
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
 _TIME = re.compile(
     r"(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
-    r"(?:(?P<utc>[Zz])|(?P<offset>[-+]\d{2}(?::?\d{2})?)|@(?P<named>[\w/+-]+)|\[(?P<bracketed>[\w/+-]+)\])?",
+    r"(?:(?P<utc>[Zz])|(?P<offset>[-+]\d{2}(?::?\d{2})?)(?:\[[\w/+-]+\])?|@(?P<named>[\w/+-]+)|\[(?P<bracketed>[\w/+-]+)\])?",
     re.ASCII,
 )
 

@@ -16,6 +16,7 @@ from bpm_engine.bpmn.expressions.errors import ExpressionError
 from bpm_engine.bpmn.expressions.feel import FeelParser
 from bpm_engine.bpmn.expressions.feel_compiler import FeelCompiler
 from bpm_engine.bpmn.expressions.lexer import syntax_error
+from bpm_engine.bpmn.expressions.library.methods import JUEL_METHODS, PLAIN_METHODS
 from bpm_engine.bpmn.expressions.library.plain import PLAIN_FUNCTIONS
 from bpm_engine.bpmn.expressions.limits import Context
 from bpm_engine.bpmn.expressions.parser import Parser
@@ -184,9 +185,9 @@ def _parser(text: str, notation: Notation) -> Parser:
 def _compiler(notation: Notation) -> Compiler:
     match notation:
         case Notation.PLAIN:
-            return Compiler(PLAIN_FUNCTIONS, operators.PLAIN_OPERATORS)
+            return Compiler(PLAIN_FUNCTIONS, operators.PLAIN_OPERATORS, PLAIN_METHODS)
         case Notation.JUEL:
-            return JuelCompiler(PLAIN_FUNCTIONS, operators.JUEL_OPERATORS)
+            return JuelCompiler(PLAIN_FUNCTIONS, operators.JUEL_OPERATORS, JUEL_METHODS)
         case Notation.FEEL:
             return FeelCompiler()
 

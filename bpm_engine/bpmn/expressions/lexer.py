@@ -23,7 +23,7 @@ MOST_TOKENS = 4 * limits.NODES
 _NUMBER = r"(?P<number>(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?)(?P<tail>\w?)"
 _TEXT = r"""(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
 _NAME = r"(?P<name>[^\W\d]\w*)"
-_OPERATOR = r"(?P<operator>\*\*|//|==|!=|<=|>=|&&|\|\||\.\.|[-+*/%<>=!?:.,()\[\]{}@])"
+_OPERATOR = r"(?P<operator>\*\*|//|[=!]==|==|!=|<=|>=|&&|\|\||\.\.|[-+*/%<>=!?:.,()\[\]{}@])"
 _FEEL_ONLY = r"(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<quoted>`[^`]{1,200}`)"
 _PLAIN_TOKEN = re.compile(rf"{_NUMBER}|{_TEXT}|{_NAME}|{_OPERATOR}", re.DOTALL)
 _FEEL_TOKEN = re.compile(rf"{_FEEL_ONLY}|{_NUMBER}|{_TEXT}|{_NAME}|{_OPERATOR}", re.DOTALL)

@@ -19,20 +19,6 @@ CONSTANTS: dict[str, bool | None] = {
     "null": None,
     "None": None,
 }
-METHOD_HINTS = {
-    "contains": "contains(x, …)",
-    "size": "size(x)",
-    "length": "size(x)",
-    "isEmpty": "size(x) == 0",
-    "equals": "x == …",
-    "equalsIgnoreCase": "lower(x) == …",
-    "startsWith": "starts_with(x, …)",
-    "endsWith": "ends_with(x, …)",
-    "toLowerCase": "lower(x)",
-    "toUpperCase": "upper(x)",
-    "get": "x[…]",
-    "getVariable": "the name of the variable",
-}
 
 
 class Parser:
@@ -127,10 +113,12 @@ class Parser:
             raise self.unexpected("a key is missing")
         self.advance()
         if self.at("("):
-            hint = METHOD_HINTS.get(token.text, f"{token.text}(x, …) if the library has it")
-            message = f"methods cannot be called; write {hint}"
-            raise ExpressionError("UNKNOWN_FUNCTION", message, token.position)
+            return self.method_of(node, token)
         return syntax.Path(node, str(token.value), token.position)
+
+    def method_of(self, node: Node, token: Token) -> Node:
+        message = f"there are no methods here; write {token.text}(x, …) if the library has it"
+        raise ExpressionError("UNKNOWN_FUNCTION", message, token.position)
 
     def index_of(self, node: Node) -> Node:
         position = self.expect("[").position
@@ -139,14 +127,17 @@ class Parser:
         return syntax.Index(node, index, position)
 
     def call(self, token: Token, function: str) -> Node:
+        return syntax.Call(function, self.arguments(), (), token.position)
+
+    def arguments(self) -> tuple[Node, ...]:
         self.expect("(")
-        arguments: list[Node] = []
+        found: list[Node] = []
         while not self.at(")"):
-            arguments.append(self.argument())
+            found.append(self.argument())
             if not self.at(")"):
                 self.expect(",")
         self.expect(")")
-        return syntax.Call(function, tuple(arguments), (), token.position)
+        return tuple(found)
 
     def argument(self) -> Node:
         return self.expression()

@@ -31,6 +31,8 @@ _PYTHON_WORDS = frozenset(
     }
     | {"del", "pass", "raise", "try", "except", "finally", "while", "return", "assert", "break", "continue"}
 )
+# JavaScript's `===` compares without converting, as `==` does here.
+_SYMBOLS = {**{symbol: symbol for symbol in ("==", "!=", "<", "<=", ">", ">=")}, "===": "==", "!==": "!="}
 
 
 class StrictParser(Parser):
@@ -40,6 +42,7 @@ class StrictParser(Parser):
     sums: ClassVar[dict[str, str]] = {"+": "+", "-": "-"}
     products: ClassVar[dict[str, str]]
     chained: ClassVar[bool] = False
+    forbidden: ClassVar[frozenset[str]] = frozenset()
 
     def disjunction(self) -> Node:
         return self.logical("or", ("or", "||"), self.conjunction)
@@ -118,10 +121,13 @@ class StrictParser(Parser):
             return self.list_from(token)
         if self.accept("{"):
             return self.context(token)
-        if token.text in _PYTHON_WORDS:
+        if token.text in self.forbidden:
             raise syntax_error(f"{token.text!r} is not part of the expression language", token.position)
         name = self.name()
         return self.call(token, name) if self.at("(") else syntax.Name(name, token.position)
+
+    def method_of(self, node: Node, token: Token) -> Node:
+        return syntax.Method(node, str(token.value), self.arguments(), token.position)
 
     def list_from(self, opening: Token) -> Node:
         return syntax.ListLiteral(self.separated("]"), opening.position)
@@ -142,7 +148,8 @@ class StrictParser(Parser):
 
 class PlainParser(StrictParser):
     reserved = frozenset({"and", "or", "not", "in", "if", "else", "for", "is"}) | _PYTHON_WORDS
-    comparisons: ClassVar[dict[str, str]] = {s: s for s in ("==", "!=", "<", "<=", ">", ">=", "in")}
+    forbidden = _PYTHON_WORDS
+    comparisons: ClassVar[dict[str, str]] = {**_SYMBOLS, "in": "in"}
     products: ClassVar[dict[str, str]] = {s: s for s in ("*", "/", "//", "%")}
     chained = True
 
@@ -194,7 +201,7 @@ class JuelParser(StrictParser):
         {"and", "or", "not", "eq", "ne", "lt", "gt", "le", "ge", "div", "mod", "empty", "instanceof"}
     )
     comparisons: ClassVar[dict[str, str]] = {
-        **{symbol: symbol for symbol in ("==", "!=", "<", "<=", ">", ">=")},
+        **_SYMBOLS,
         "eq": "==",
         "ne": "!=",
         "lt": "<",

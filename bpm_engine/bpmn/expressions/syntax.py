@@ -112,6 +112,16 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Method:
+    """`target.name(arguments)`: one of a fixed table, never something the target itself brings."""
+
+    target: Node
+    name: str
+    arguments: tuple[Node, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """`for x in xs return body`, or `[body for x in xs if condition]`."""
 
@@ -177,6 +187,7 @@ Node: TypeAlias = Union[  # noqa: UP007
     ListLiteral,
     ContextLiteral,
     Call,
+    Method,
     Loop,
     Quantified,
     RangeLiteral,

@@ -120,13 +120,25 @@ def test_a_bad_value_on_a_process_is_an_error(attribute: str) -> None:
             "camunda:asyncBefore",
         ),
         (
-            task("serviceTask", "", "<camunda:executionListener/>"),
+            task("serviceTask", "", '<camunda:executionListener event="end"/>'),
             "DIALECT_NOT_RUN",
             "camunda:executionListener",
         ),
-        (task("userTask", "", "<camunda:taskListener/>"), "DIALECT_NOT_RUN", "camunda:taskListener"),
-        (task("exclusiveGateway", "", "<camunda:executionListener/>"), "DIALECT_NOT_RUN", "exclusiveGateway"),
-        (task("sequenceFlow", "", "<camunda:executionListener/>"), "DIALECT_NOT_RUN", "sequenceFlow"),
+        (
+            task("userTask", "", '<camunda:taskListener event="create"/>'),
+            "DIALECT_NOT_RUN",
+            "camunda:taskListener",
+        ),
+        (
+            task("exclusiveGateway", "", '<camunda:executionListener event="end"/>'),
+            "DIALECT_NOT_RUN",
+            "exclusiveGateway",
+        ),
+        (
+            task("sequenceFlow", "", '<camunda:executionListener event="end"/>'),
+            "DIALECT_NOT_RUN",
+            "sequenceFlow",
+        ),
         (
             task("serviceTask", "", "<camunda:errorEventDefinition/>"),
             "DIALECT_IGNORED",

@@ -185,7 +185,7 @@ def juel(source: str) -> Text:
     [
         ("plain", Text("plain", TEMPLATE, 1)),
         ("${x}", Text("${x}", TEMPLATE, 1)),
-        ("", Text("", TEMPLATE, 1)),
+        ("", Text("${null}", TEMPLATE, 1)),
         (
             "<camunda:list><camunda:value>a</camunda:value><camunda:value>${b}</camunda:value>"
             "</camunda:list>",

@@ -9,6 +9,7 @@ import pytest
 
 from bpm_engine.bpmn.expressions.library.feel import FEEL_FUNCTIONS
 from bpm_engine.bpmn.expressions.library.functions import Library
+from bpm_engine.bpmn.expressions.library.methods import JUEL_METHODS
 from bpm_engine.bpmn.expressions.library.plain import PLAIN_FUNCTIONS
 
 PROJECT = Path(__file__).parents[3]
@@ -18,8 +19,12 @@ SOURCES = (PROJECT / "bpm_engine" / "bpmn" / "expressions").rglob("*.py")
 
 @pytest.mark.parametrize(
     ("library", "begin", "end"),
-    [(PLAIN_FUNCTIONS, "### Plain and JUEL", "### FEEL"), (FEEL_FUNCTIONS, "### FEEL", "### Patterns")],
-    ids=["plain", "feel"],
+    [
+        (PLAIN_FUNCTIONS, "### Plain and JUEL", "### FEEL"),
+        (FEEL_FUNCTIONS, "### FEEL", "### Patterns"),
+        (JUEL_METHODS, "before the dot:", "Without arguments"),
+    ],
+    ids=["plain", "feel", "methods"],
 )
 def test_every_function_is_listed_with_its_signature(library: Library, begin: str, end: str) -> None:
     section = PAGE.split(begin)[1].split(end)[0]

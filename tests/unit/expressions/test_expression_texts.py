@@ -64,7 +64,7 @@ def test_a_template_knows_what_it_reads() -> None:
         ("order-${missing}", "UNKNOWN_VARIABLE", 8),
         ("order-${nothing}", "TYPE_MISMATCH", 8),
         ("order-${order}", "TYPE_MISMATCH", 8),
-        ("${name}-${name.upper()}", "UNKNOWN_FUNCTION", 15),
+        ("${name}-${name.shout()}", "UNKNOWN_FUNCTION", 15),
     ],
 )
 def test_errors_in_a_template_point_into_its_text(source: str, code: str, position: int) -> None:

@@ -1,0 +1,175 @@
+"""What other tools write: accepted where it means the same here, else refused with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from bpm_engine.bpmn import load
+from bpm_engine.bpmn.graph import Kind, Work
+from bpm_engine.bpmn.load import Loaded
+
+HEAD = (
+    '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" '
+    'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
+    'xmlns:camunda="http://camunda.org/schema/1.0/bpmn" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" '
+    'targetNamespace="t"{attributes}>'
+)
+JAVA = "http://www.java.com/java"
+
+
+def loaded(body: str, *, executable: bool = True, attributes: str = "") -> Loaded:
+    flag = "true" if executable else "false"
+    head = HEAD.format(attributes=attributes)
+    return load(f'{head}<process id="p" isExecutable="{flag}">{body}</process></definitions>')
+
+
+def between(node: str) -> str:
+    return (
+        '<startEvent id="s"/><sequenceFlow id="f1" sourceRef="s" targetRef="n"/>'
+        f'{node}<sequenceFlow id="f2" sourceRef="n" targetRef="e"/><endEvent id="e"/>'
+    )
+
+
+def choice(condition: str, language: str) -> str:
+    return (
+        '<startEvent id="s"/><sequenceFlow id="f1" sourceRef="s" targetRef="g"/>'
+        '<exclusiveGateway id="g" default="f3"/><sequenceFlow id="f2" sourceRef="g" targetRef="e">'
+        f'<conditionExpression xsi:type="tFormalExpression" language="{language}">{condition}'
+        '</conditionExpression></sequenceFlow><sequenceFlow id="f3" sourceRef="g" targetRef="e"/>'
+        '<endEvent id="e"/>'
+    )
+
+
+def timer(value: str) -> str:
+    definition = f"<timerEventDefinition>{value}</timerEventDefinition>"
+    return between(f'<intermediateCatchEvent id="n">{definition}</intermediateCatchEvent>')
+
+
+def codes(result: Loaded) -> list[str]:
+    return [problem.code for problem in result.problems]
+
+
+def refusals(result: Loaded) -> list[str]:
+    return [problem.code for problem in result.errors]
+
+
+@pytest.mark.parametrize(
+    ("condition", "variables", "outcome"),
+    [
+        ("return days &lt;= 5;", {"days": 3}, True),
+        ('return "LIFE".equals(kind);', {"kind": "DEATH"}, False),
+        ("x != null &amp;&amp; x.length() > 3", {"x": "long"}, True),
+        ("returned == 1", {"returned": 1}, True),
+    ],
+)
+def test_a_comparison_in_another_language_is_read_as_plain_and_said(
+    condition: str, variables: dict[str, object], outcome: bool
+) -> None:
+    result = loaded(choice(condition, JAVA))
+    assert (codes(result), refusals(result)) == (["EXPRESSION_LANGUAGE"], [])
+    compiled = result.graphs[0].flows["f2"].condition
+    assert compiled is not None
+    assert compiled.holds(variables) is outcome
+
+
+@pytest.mark.parametrize(
+    ("condition", "language"),
+    [
+        ("return KieFunctions.isFalse(approved);", JAVA),
+        ("Person(age > 3)", "http://www.jboss.org/drools/rule"),
+        ("println x; return true", "groovy"),
+        ("count($x/y) > 0", "http://www.w3.org/1999/XPath"),
+    ],
+)
+def test_what_only_another_language_can_say_is_refused_once(condition: str, language: str) -> None:
+    result = loaded(choice(condition, language))
+    assert refusals(result) == codes(result) == ["EXPRESSION_FOREIGN"]
+    assert repr(language) in result.errors[0].message
+
+
+def test_a_sketch_may_use_another_language() -> None:
+    assert not loaded(choice("Person(age > 3)", "drools"), executable=False).errors
+
+
+def test_a_script_without_a_format_is_in_the_language_of_its_file() -> None:
+    script = between('<scriptTask id="n"><script>System.out.println("x");</script></scriptTask>')
+    result = loaded(script, attributes=' expressionLanguage="http://www.mvel.org/2.0"')
+    assert (codes(result), refusals(result)) == (["SCRIPT_FORMAT"], [])
+    node = result.graphs[0].nodes["n"]
+    assert node.kind is Kind.WORK
+    assert isinstance(node.spec, Work)
+    assert node.spec.topic == "n"
+    assert refusals(loaded(script)) == ["EXPRESSION_SYNTAX"]
+
+
+@pytest.mark.parametrize(
+    "extension",
+    [
+        '<camunda:inputOutput><camunda:inputParameter name="x"/></camunda:inputOutput>',
+        '<zeebe:ioMapping><zeebe:input source="" target="x"/></zeebe:ioMapping>',
+    ],
+)
+def test_an_empty_input_of_another_engine_is_null(extension: str) -> None:
+    result = loaded(
+        between(f'<serviceTask id="n"><extensionElements>{extension}</extensionElements></serviceTask>')
+    )
+    assert not result.problems
+    [(name, value)] = result.graphs[0].nodes["n"].inputs
+    assert (name, value.evaluate({})) == ("x", None)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '<timeDuration>"PT5S"</timeDuration>',
+        "<timeDuration>'PT5S'</timeDuration>",
+        "<timeCycle>0 0 12 * * ? *</timeCycle>",
+        "<timeDate>2026-10-02T08:09:40+02:00[Europe/Berlin]</timeDate>",
+    ],
+)
+def test_times_as_other_engines_write_them(value: str) -> None:
+    assert not loaded(timer(value)).problems
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ('<timeDuration>"soon"</timeDuration>', "TIMER_FORMAT"),
+        ("<timeCycle>0 0 12 * * ? 2030</timeCycle>", "TIMER_VALUE_INVALID"),
+    ],
+)
+def test_times_that_are_none_are_refused(value: str, code: str) -> None:
+    assert refusals(loaded(timer(value))) == [code]
+
+
+@pytest.mark.parametrize(
+    "unfinished",
+    [
+        '<intermediateThrowEvent id="n"><linkEventDefinition name="to nowhere"/></intermediateThrowEvent>',
+        '<task id="n"/><boundaryEvent id="b" attachedToRef="n"><compensateEventDefinition/></boundaryEvent>',
+    ],
+    ids=["link", "compensation"],
+)
+def test_a_sketch_may_be_unfinished_where_a_process_that_runs_may_not(unfinished: str) -> None:
+    start = '<startEvent id="s"/><sequenceFlow id="f1" sourceRef="s" targetRef="n"/><endEvent id="e"/>'
+    assert not loaded(start + unfinished, executable=False).errors
+    assert loaded(start + unfinished).errors
+
+
+def test_a_file_without_a_process_is_valid_and_has_nothing_to_run() -> None:
+    pools = '<collaboration id="c"><participant id="a"/><participant id="b"/></collaboration>'
+    result = load(f"{HEAD.format(attributes='')}{pools}</definitions>")
+    assert (codes(result), refusals(result), result.graphs) == (["NO_PROCESS"], [], ())
+
+
+def test_a_piece_of_a_file_is_called_a_piece() -> None:
+    piece = '<process xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" id="p"/>'
+    [problem] = load(piece).problems
+    assert problem.code == "NOT_BPMN"
+    assert "fragment" in problem.message
+
+
+def test_what_an_editor_left_behind_is_not_worth_a_warning() -> None:
+    remnants = '<camunda:formData/><camunda:executionListener class="" event=""/>'
+    service = f'<serviceTask id="n"><extensionElements>{remnants}</extensionElements></serviceTask>'
+    assert not loaded(between(service)).problems
