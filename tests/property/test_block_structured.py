@@ -88,14 +88,14 @@ def test_a_repeated_stimulus_changes_nothing(tree: Block) -> None:
         rows = everything(player)
         (outcome,) = player.play(performance.sent[-1])
         if not isinstance(performance.sent[-1], stimuli.MessageDelivered | stimuli.SignalDelivered):
-            assert isinstance(outcome, Stale) or _refused_person(performance.sent[-1])
+            assert isinstance(outcome, Stale) or _may_be_refused(performance.sent[-1])
         elif not isinstance(outcome, Stale):
             return  # an event that does not interrupt may come again
         assert everything(player) == rows
 
 
-def _refused_person(stimulus: stimuli.Stimulus) -> bool:
-    """A person is told that the task is not open any more; a machine needs no answer."""
+def _may_be_refused(stimulus: stimuli.Stimulus) -> bool:
+    """A person is told that the task is not open any more; a timer may not be due again yet."""
     return isinstance(stimulus, stimuli.TaskCompleted | stimuli.TimerFired)
 
 
