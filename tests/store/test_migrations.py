@@ -159,3 +159,16 @@ def test_a_failing_migration_leaves_the_schema_as_it_was(database: Database) -> 
         migrate.upgrade(database)
     with database.engine.connect() as connection:
         assert sa.inspect(connection).get_table_names() == ["schedule"]
+
+
+def test_the_triggers_that_keep_the_history_fire_for_replicas_too(postgresql_url: str) -> None:
+    """ENABLE ALWAYS: with session_replication_role = replica an ordinary trigger would be skipped."""
+    database = connect(StoreConfig(url=postgresql_url))
+    migrate.upgrade(database)
+    with database.engine.connect() as connection:
+        query = "SELECT tgname, tgenabled FROM pg_trigger WHERE NOT tgisinternal"
+        found = {row.tgname: row.tgenabled for row in connection.exec_driver_sql(query)}
+    database.close()
+    assert found == dict.fromkeys(
+        ["bpm_append_only", "bpm_no_truncate", "bpm_delete_rule", "bpm_immutable"], "A"
+    )
