@@ -1,9 +1,9 @@
 """Messages from outside, taken in by the writer's own transaction: written, matched and delivered together.
 
 `receive` comes before the call trees are locked: it writes the messages of the batch and finds who takes
-them. `settle` comes after the game. A message whose taker was busy, or had gone on by the time it was
-locked, is unwritten again and comes back with the next batch, so that nothing is left between sending and
-delivery, and the sender's answer is what really happened (bpmn.md, decision 17).
+them. `settle` comes after the game. A message whose taker was busy, or had gone on by its turn, be it by
+another message of the same batch, is unwritten again and comes back with the next batch. So nothing is left
+between sending and delivery, and the sender's answer is what really happened.
 """
 
 from __future__ import annotations
@@ -93,7 +93,6 @@ def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) 
     incoming.sort(key=lambda each: (each.tenant_id, each.name, each.message_id or ""))
     written = messages.add_messages(tx, [each.row(tx.now()) for each in incoming])
     takers = {match.message_id: match.subscription for match in messages.match_messages(tx, written)}
-    given: set[str] = set()
     ready = []
     for submission in submissions:
         message = submission.incoming
@@ -103,11 +102,7 @@ def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) 
             _answer(submission, MessageResult.DUPLICATE, played)
         elif (taker := takers.get(message.id)) is None:
             _answer(submission, message.unclaimed(), played)
-        elif taker.id in given:  # one message at a time; it may wait again after the first
-            played.busy.append(submission)
         else:
-            if isinstance(taker, Subscription):
-                given.add(taker.id)
             submission.message = message.id
             submission.stimulus, submission.root = delivery(message.row(tx.now()), taker)
             ready.append(submission)

@@ -105,6 +105,18 @@ def test_messages_to_one_receiver_at_once_all_arrive_while_it_takes_more(engine:
     assert len(engine.instances.get(instance.id).variables) == 17
 
 
+def test_as_many_messages_as_receivers_with_one_key_all_arrive(engine: Engine) -> None:
+    """Several of one batch are meant for the oldest receiver at first; none may be dropped for that."""
+    engine.deploy(WAIT)
+    instances = [engine.start("p", {"order": "A-1"}) for _ in range(12)]
+    with ThreadPoolExecutor(12) as threads:
+        results = list(threads.map(lambda n: engine.send_message("paid", "A-1", {"n": n}, ttl=0), range(12)))
+    assert results == ["delivered"] * 12
+    assert sorted(engine.instances.get(instance.id).variables["n"] for instance in instances) == list(
+        range(12)
+    )
+
+
 def test_a_halted_instance_takes_its_messages_when_it_goes_on(engine: Engine) -> None:
     engine.deploy(WAIT)
     instance = engine.start("p", {"order": "A-1"})
