@@ -12,6 +12,7 @@ from typing import TypeVar
 from lxml import etree
 
 from bpm_engine.bpmn.dialects.reading import ExtensionReader
+from bpm_engine.bpmn.dialects.spiff import NAMESPACE as SPIFF
 from bpm_engine.bpmn.dialects.survey import survey
 from bpm_engine.bpmn.document import BPMN, Document
 from bpm_engine.bpmn.frozen import FrozenDict
@@ -64,7 +65,7 @@ def _definitions(reading: Reading) -> Definitions:
         name=(root.get("name") or "").strip(),
         target_namespace=(root.get("targetNamespace") or "").strip(),
         exporter=" ".join(filter(None, (root.get("exporter"), root.get("exporterVersion")))),
-        expression_language=(root.get("expressionLanguage") or "").strip(),
+        expression_language=_expression_language(root),
         processes=tuple(_process(reading, found) for found in children(root, "process")),
         collaborations=tuple(collaboration(reading, found) for found in children(root, *COLLABORATION_TAGS)),
         messages=_by_id(reading, _message, "message"),
@@ -80,6 +81,12 @@ def _definitions(reading: Reading) -> Definitions:
         associations=_drawn_associations(reading),
         diagrams=diagrams(reading),
     )
+
+
+def _expression_language(root: etree._Element) -> str:
+    """What the file declares, or else what the engine it is written for takes for granted."""
+    declared = (root.get("expressionLanguage") or "").strip()
+    return declared or ("python" if SPIFF in root.nsmap.values() else "")
 
 
 def _tags(*names: str) -> tuple[str, ...]:

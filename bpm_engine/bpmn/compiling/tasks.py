@@ -132,9 +132,11 @@ class Tasks:
 
     def _scripted(self, task: model.Task, text: model.Text) -> Meaning:
         language = self.texts.language_of(text)
-        if notation_of(language) is None:
+        # What only the file declares may hold for some scripts and not for others.
+        script = None if text.language else self.texts.attempt_script(text)
+        if script is None and notation_of(language) is None:
             return self._foreign(task, f"scripts in {language!r} do not run here")
-        script = self.texts.script(text, task)
+        script = script or self.texts.script(text, task)
         if script is None:
             return Kind.WORK, self.work(task, _own_name(task))
         return Kind.SCRIPT, graph.ScriptSpec(script, task.settings.result_variable)

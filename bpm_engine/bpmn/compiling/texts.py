@@ -59,12 +59,17 @@ SETTING_FORMAT = error(
     "Write durations like PT30S and numbers in the range that the message states.",
 )
 
+_UNDECLARED = (
+    "Correct the script, or name its language in scriptFormat (10.3.3): then a handler does the work."
+)
+
 NOTHING = compile_expression("null", notation=Notation.FEEL)
 
 _LOOKS_LIKE_EXPRESSION = re.compile(r"\s*=|.*[$#]\{", re.DOTALL)
 _FEEL = re.compile(r"feel", re.IGNORECASE)
 _JUEL = re.compile(r"juel|jsp|unified.?el|(?:^|/)el$", re.IGNORECASE)
 _PLAIN = frozenset({"", "bpm", "plain", "text", "urn:bpm-engine:1"})
+_SAME_AS_PLAIN = frozenset({"python", "python3"})
 _XPATH = re.compile(r"xpath", re.IGNORECASE)
 _RETURNED = re.compile(r"\s*(?:return\b)?(.*?);?\s*", re.DOTALL)
 _QUOTED = re.compile(r"""\s*(?:"[^"]*"|'[^']*')\s*""")
@@ -146,7 +151,7 @@ class Texts:
         try:
             return compile_script(text.source, notation=_own_notation(text))
         except ExpressionError as problem:
-            self._report(problem, text, element)
+            self._report(problem, text, element, hint=None if text.language else _UNDECLARED)
             return None
 
     def attempt_script(self, text: Text) -> Script | None:
@@ -239,8 +244,9 @@ class Texts:
             message = f"the language {language!r} does not run here: {problem}"
             self._findings.add(EXPRESSION_FOREIGN.at(message, element_id=element.id, line=line))
             return NOTHING
-        message = f"the language {language!r} does not run here; the expression is read as plain"
-        self._findings.add(EXPRESSION_LANGUAGE.at(message, element_id=element.id, line=line))
+        if language.lower() not in _SAME_AS_PLAIN:
+            message = f"the language {language!r} does not run here; the expression is read as plain"
+            self._findings.add(EXPRESSION_LANGUAGE.at(message, element_id=element.id, line=line))
         return compiled
 
     def _compiled(self, compiled: Callable[[], Expression], text: Text, element: Element) -> Expression:
@@ -250,10 +256,11 @@ class Texts:
             self._report(problem, text, element)
             return NOTHING
 
-    def _report(self, problem: ExpressionError, text: Text, element: Element) -> None:
-        self._findings.add(
-            EXPRESSION_SYNTAX.at(str(problem), element_id=element.id, line=text.line or element.line)
-        )
+    def _report(
+        self, problem: ExpressionError, text: Text, element: Element, hint: str | None = None
+    ) -> None:
+        line = text.line or element.line
+        self._findings.add(EXPRESSION_SYNTAX.at(str(problem), element_id=element.id, line=line, hint=hint))
 
     def _report_empty(self, text: Text, element: Element) -> None:
         self._findings.add(

@@ -68,10 +68,10 @@ PUBLIC_PROCESS_EXECUTABLE = warning(
 )
 
 _LANGUAGES = """
-    bpm feel juel javascript ecmascript js typescript groovy python jython ruby jruby mvel java drools scala
-    kotlin php perl lua bash sh shell cmd powershell csharp c# vbscript vb xpath xquery xslt freemarker
-    velocity thymeleaf camel sql clojure beanshell bsh rexx tcl nashorn graal.js rhino secure-javascript go
-    rust r julia matlab jexl ognl spel dmn jq jsonata aviator qlexpress
+    bpm feel juel javascript ecmascript js typescript groovy python python3 jython ruby jruby mvel java drools
+    scala kotlin kts php perl lua bash sh shell cmd powershell csharp c# vbscript vb xpath xquery xslt
+    freemarker velocity thymeleaf camel sql clojure beanshell bsh rexx tcl nashorn graal.js graaljs rhino
+    secure-javascript go rust r julia matlab jexl ognl spel dmn jq jsonata aviator qlexpress
 """
 _SCRIPT_LANGUAGES = frozenset(_LANGUAGES.split())
 

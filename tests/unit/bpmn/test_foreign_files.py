@@ -99,7 +99,17 @@ def test_a_script_without_a_format_is_in_the_language_of_its_file() -> None:
     assert node.kind is Kind.WORK
     assert isinstance(node.spec, Work)
     assert node.spec.topic == "n"
-    assert refusals(loaded(script)) == ["EXPRESSION_SYNTAX"]
+    [refusal] = loaded(script).errors
+    assert (refusal.code, "scriptFormat" in refusal.hint) == ("EXPRESSION_SYNTAX", True)
+
+
+def test_a_file_of_an_engine_of_python_is_in_python() -> None:
+    spiff = ' xmlns:spiffworkflow="http://spiffworkflow.org/bpmn/schema/1.0/core"'
+    script = between('<scriptTask id="n"><script>import math</script></scriptTask>')
+    result = loaded(script, attributes=spiff)
+    assert (codes(result), refusals(result)) == (["DIALECT_DIFFERENT", "SCRIPT_FORMAT"], [])
+    condition = choice("len(items) > 0 and x.get('a') == 'b'", "").replace(' language=""', "")
+    assert not loaded(condition, attributes=spiff).problems
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ def _add_texts(table: Library) -> None:
     table.add("upper case", "string", strings.upper)
     table.add("lower case", "string", strings.lower)
     table.add("trim", "string", strings.trim)
+    table.add("is blank", "string", strings.is_blank)
     table.add("substring", "string, start position, length?", strings.feel_substring)
     table.add("substring before", "string, match", strings.substring_before)
     table.add("substring after", "string, match", strings.substring_after)

@@ -44,10 +44,6 @@ def _equals_ignoring_case(value: Value, other: Value) -> Value:
     return isinstance(other, str) and text(value).casefold() == other.casefold()
 
 
-def _is_blank(value: Value) -> Value:
-    return not text(value).strip()
-
-
 def _between(value: Value, begin: Value, end: Value = None) -> Value:
     """As in Java: the second position is where the part ends, not how long it is."""
     whole_text, first = text(value), whole(begin)
@@ -102,7 +98,7 @@ def _shared() -> Library:
 
 def _add_texts(table: Library) -> None:
     table.add("equalsIgnoreCase", "text, other", _equals_ignoring_case)
-    table.add("isBlank", "text", _is_blank)
+    table.add("isBlank", "text", strings.is_blank)
     table.add("startsWith|startswith", "text, part", strings.starts_with)
     table.add("endsWith|endswith", "text, part", strings.ends_with)
     table.add("toLowerCase|lower", "text", strings.lower)

@@ -39,6 +39,10 @@ def trim(value: Value) -> Value:
     return text(value).strip()
 
 
+def is_blank(value: Value) -> Value:
+    return not text(value).strip()
+
+
 def length(value: Value) -> Value:
     return len(text(value))
 
