@@ -109,7 +109,9 @@ def growing(postgresql_databases: Databases) -> Iterator[Store]:
         yield store
 
 
-@pytest.mark.parametrize("size", [0, 1_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "size", [0, 1_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])]
+)
 def test_polls_and_loads_use_their_indexes(growing: Store, size: int) -> None:
     with psycopg.connect(libpq_url(growing.config.url), autocommit=True) as connection:
         if size:
