@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from bpm_engine.api.aio import Asynchronous
 from bpm_engine.api.caller import Caller
-from bpm_engine.api.definitions import Definitions, find_definition
+from bpm_engine.api.definitions import Definitions, find_version
 from bpm_engine.api.deployments import Deployments
 from bpm_engine.api.doctor import examine
 from bpm_engine.api.history import History
@@ -163,7 +163,7 @@ class Engine:
         With `idempotency_key` only once: the same key and input again give the instance that is there.
         `at` names the start event where there are several; `start_at` delays; higher `priority` goes first.
         """
-        definition = find_definition(self._caller, key, version, connection)
+        definition = find_version(self._caller, key, version, connection)
         instance_id = self._starts.start(
             definition,
             variables,

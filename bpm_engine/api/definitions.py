@@ -7,8 +7,9 @@ import sqlalchemy as sa
 from bpm_engine.api.caller import Caller
 from bpm_engine.api.views import DefinitionView, Page, definition_view
 from bpm_engine.errors import NotFoundError
-from bpm_engine.store import definitions, search
+from bpm_engine.store import definitions, lookup, search
 from bpm_engine.store.definitions import Definition
+from bpm_engine.store.lookup import Version
 
 
 class Definitions:
@@ -17,7 +18,7 @@ class Definitions:
 
     def get(self, key: str, version: int | None = None) -> DefinitionView:
         """The latest version of a process, or a certain one."""
-        return definition_view(find_definition(self._caller, key, version))
+        return definition_view(self._load(key, version))
 
     def find(
         self, *, key: str | None = None, limit: int = 100, cursor: str | None = None
@@ -33,22 +34,26 @@ class Definitions:
 
     def xml(self, key: str, version: int | None = None) -> str:
         """The file as it was deployed."""
-        return find_definition(self._caller, key, version).xml
+        return self._load(key, version).xml
+
+    def _load(self, key: str, version: int | None) -> Definition:
+        known = find_version(self._caller, key, version)
+        with self._caller.reading() as tx:
+            (found,) = definitions.load_definitions(tx, [known.id])
+        return found
 
 
-def find_definition(
+def find_version(
     caller: Caller, key: str, version: int | None = None, connection: sa.Connection | None = None
-) -> Definition:
+) -> Version:
     """R05: an unknown version is refused with what was expected and what there is."""
     caller.border.name(key, "key")
     caller.border.optional_number(version, "version")
     with caller.reading(connection) as tx:
-        latest = definitions.load_latest(tx, caller.tenant, [key]).get(key)
-        if latest is None:
-            raise NotFoundError(f"no process {key!r} is deployed; deploy its file first")
-        if version is None or version == latest.version:
-            return latest
-        found = definitions.load_version(tx, caller.tenant, key, version)
+        found = lookup.get_version(tx, caller.tenant, key, version)
+        latest = found or lookup.get_version(tx, caller.tenant, key)
+    if latest is None:
+        raise NotFoundError(f"no process {key!r} is deployed; deploy its file first")
     if found is None:
         raise NotFoundError(
             f"process {key!r} has no version {version}; the latest is version {latest.version}"

@@ -16,7 +16,7 @@ from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.handlers import Duration, span
 from bpm_engine.services.step import new_id
 from bpm_engine.store import search
-from bpm_engine.store.definitions import Definition
+from bpm_engine.store.lookup import Version
 from bpm_engine.store.types import to_json
 
 DAY = 86_400
@@ -28,7 +28,7 @@ class Starts:
 
     def start(
         self,
-        definition: Definition,
+        definition: Version,
         variables: Mapping[str, Any] | None,
         *,
         business_key: str | None,
@@ -73,7 +73,7 @@ class Starts:
         return self._start_once(definition, stimulus, actor, connection)
 
     def _start_once(
-        self, definition: Definition, stimulus: Started, actor: str | None, connection: sa.Connection | None
+        self, definition: Version, stimulus: Started, actor: str | None, connection: sa.Connection | None
     ) -> str:
         existing = self._earlier(definition, stimulus, connection)
         if existing is not None:
@@ -88,13 +88,13 @@ class Starts:
         return stimulus.instance_id
 
     def _start(
-        self, definition: Definition, stimulus: Started, actor: str | None, connection: sa.Connection | None
+        self, definition: Version, stimulus: Started, actor: str | None, connection: sa.Connection | None
     ) -> None:
         about = f"process {definition.key!r}"
         self._caller.ask(stimulus, stimulus.instance_id, about=about, actor=actor, connection=connection)
 
     def _earlier(
-        self, definition: Definition, stimulus: Started, connection: sa.Connection | None
+        self, definition: Version, stimulus: Started, connection: sa.Connection | None
     ) -> Instance | None:
         key = stimulus.idempotency_key or ""
         tenant = self._caller.tenant

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import sqlalchemy as sa
 
 from bpm_engine.core.state import Instance, Token
 from bpm_engine.store.records import INSTANCE, TOKEN
-from bpm_engine.store.schema import process_instance, schedule, token
+from bpm_engine.store.schema import process_definition, process_instance, schedule, token
 from bpm_engine.store.timers import SCHEDULE, Schedule
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.values import identifier
+
+
+class Version(NamedTuple):
+    """A definition without its file."""
+
+    id: str
+    key: str
+    version: int
+
+
+def get_version(tx: Transaction, tenant_id: str, key: str, version: int | None = None) -> Version | None:
+    """A certain version, or the latest."""
+    definition = process_definition.c
+    query = sa.select(definition.id, definition.key, definition.version).where(
+        definition.tenant_id == tenant_id, definition.key == key
+    )
+    if version is not None:
+        query = query.where(definition.version == version)
+    row = tx.execute(query.order_by(definition.version.desc()).limit(1)).first()
+    return None if row is None else Version(row.id, row.key, row.version)
 
 
 def get_any_instance(tx: Transaction, tenant_id: str, instance_id: str) -> Instance | None:

@@ -64,6 +64,7 @@ class SQLite:
             hide_parameters=True,
         )
         self._writer = threading.Lock()
+        self._writing_thread: int | None = None
         self._anchor: sqlite3.Connection | None = None  # a memdb lives as long as a connection to it
         self._anchor_lock = threading.Lock()
         self.wakeups = Commits(self._connect)
@@ -95,17 +96,30 @@ class SQLite:
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
+        self._refuse_nesting()
         if not self._writer.acquire(timeout=self._config.sqlite_busy_timeout):
             raise TransactionRetryError("another transaction of this process holds the write lock too long")
+        self._writing_thread = threading.get_ident()
         try:
             with self.engine.connect() as connection:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
                 yield connection
         finally:
+            self._writing_thread = None
             self._writer.release()
+
+    def _refuse_nesting(self) -> None:
+        """It would wait for itself."""
+        if self._writing_thread == threading.get_ident():
+            raise InvalidInputError(
+                "this thread is inside a transaction on this database already, and SQLite has one writer; "
+                "pass that transaction on with connection="
+            )
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
+        if self._memory:  # where readers wait for the writer
+            self._refuse_nesting()
         with self.engine.connect() as connection:
             connection.exec_driver_sql("BEGIN")
             yield connection

@@ -13,6 +13,7 @@ from support.samples import HUMAN, WAIT, WORK
 
 from bpm_engine import ConflictError, Engine, InvalidInputError, Work
 from bpm_engine.store.postgresql import driver_url
+from bpm_engine.testing import TestEngine
 
 ORDERS = sa.Table(
     "orders", sa.MetaData(), sa.Column("id", sa.Uuid, primary_key=True), sa.Column("data", sa.JSON)
@@ -107,10 +108,9 @@ def test_an_idempotent_start_works_inside_the_callers_transaction(embedded: Engi
     assert embedded.start("p", {"amount": 7}, idempotency_key="web-1").id == first.id
 
 
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 def test_two_callers_with_one_key_get_one_instance(embedded: Engine, own: sa.Engine) -> None:
     """The second waits for the first one's transaction, then finds what it has started."""
-    if own.dialect.name == "sqlite":
-        pytest.skip("there is only one writer at a time")
     begun = threading.Event()
 
     def second() -> str:
@@ -127,21 +127,20 @@ def test_two_callers_with_one_key_get_one_instance(embedded: Engine, own: sa.Eng
     assert embedded.instances.count() == 1
 
 
-@pytest.mark.parametrize("wrong", ["sqlite://", None])
-def test_a_connection_to_elsewhere_is_refused(engine: Engine, wrong: str | None) -> None:
+def test_what_is_no_connection_is_refused(engine: Engine) -> None:
     engine.deploy(WORK)
-    if wrong is None:
-        with pytest.raises(InvalidInputError, match="must be an open SQLAlchemy Connection, not str"):
-            engine.start("p", connection="postgresql://")  # type: ignore[arg-type]
-        return
+    with pytest.raises(InvalidInputError, match="must be an open SQLAlchemy Connection, not str"):
+        engine.start("p", connection="postgresql://")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_connection_to_another_kind_of_database_is_refused(embedded: Engine) -> None:
     elsewhere = sa.create_engine("sqlite://")
-    if engine.instances._caller.runtime.store.database.engine.dialect.name == "sqlite":
-        pytest.skip("another file of the same database kind cannot be told apart")
     with (
         elsewhere.connect() as connection,
         pytest.raises(InvalidInputError, match="leads to sqlite, but the engine works on postgresql"),
     ):
-        engine.start("p", connection=connection)
+        embedded.start("p", {"amount": 1}, connection=connection)
     elsewhere.dispose()
 
 
@@ -152,6 +151,17 @@ def test_a_buffered_message_reaches_a_wait_of_a_shared_transaction(engine: Engin
         instance = engine.start("p", {"order": "A-1"}, connection=connection)
     engine.run_until_idle()
     assert engine.instances.get(instance.id).status == "Completed"
+
+
+def test_a_call_that_would_wait_for_its_own_transaction_is_refused_at_once() -> None:
+    """On SQLite there is one writer; on PostgreSQL such a call is a transaction of its own."""
+    engine = TestEngine(WORK)
+    with engine.begin() as connection:
+        for call in (engine.start, engine.definitions.get):
+            with pytest.raises(InvalidInputError, match="pass that transaction on with connection="):
+                call("p")
+        instance = engine.start("p", connection=connection)
+    assert engine.instances.get(instance.id).status == "Running"
 
 
 def test_the_same_start_twice_is_one_instance(engine: Engine) -> None:
