@@ -1,9 +1,10 @@
 """The rows that make up a running process: what the core reads and writes and the store keeps.
 
 One record per table; the fields are the columns, in the same words (times of creation and update are
-the store's affair). Records are frozen msgspec structs: as strict as frozen dataclasses, ten times
-faster to make and to copy, and encoded to JSON without a detour (docs/adr/0006-rows-as-msgspec-structs.md). A change is a new
-record made by `replace`. They hold JSON, which has no cycles, so the garbage collector passes them by.
+the store's affair). Records are frozen msgspec structs: as strict as frozen dataclasses, much faster to
+make and to copy, and encoded to JSON without a detour (docs/adr/0006-rows-as-msgspec-structs.md). A
+change is a new record made by `replace`. They hold JSON, which has no cycles, so the garbage collector
+passes them by.
 
 Root scope: an instance's outermost scope has the id of the instance. It carries the instance's log
 counter `seq`; the root scope of the top instance of a call tree is what the committer locks.
