@@ -180,19 +180,21 @@ def _check_container(data: bytes, limits: Limits) -> bytes:
 
 
 _DECLARED_ENCODING = re.compile(rb"""<\?xml[^>]{0,100}?\sencoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})["']""")
-# Each of these reads every ASCII byte as ASCII, so no markup can hide from a reader of another encoding.
+# In each of these the bytes of `< > & " '` are these characters and nothing else, so no markup can hide
+# from a reader of another encoding: the second bytes of the Chinese ones are digits or begin at 0x40.
 # UTF-16 stands here because some tools declare it and write UTF-8: no byte order mark, no UTF-16.
-_DECLARED = {
+ENCODINGS = {
     "utf-8": "utf-8",
     "utf8": "utf-8",
     "us-ascii": "utf-8",
     "ascii": "utf-8",
     "utf-16": "utf-8",
     "iso-8859-1": "iso-8859-1",
-    "iso-8859-15": "iso-8859-15",
     "latin1": "iso-8859-1",
-    "windows-1252": "cp1252",
     "cp1252": "cp1252",
+    **{f"iso-8859-{part}": f"iso-8859-{part}" for part in (2, 5, 7, 9, 15)},
+    **{f"windows-{page}": f"cp{page}" for page in (1250, 1251, 1252, 1253, 1254)},
+    **dict.fromkeys(("gb2312", "gbk", "gb18030"), "gb18030"),
 }
 
 
@@ -226,9 +228,9 @@ def _encoding_of(data: bytes) -> tuple[str, int]:
         raise DefinitionError([UNSUPPORTED_ENCODING.at("the file is UTF-16 without a byte order mark")])
     declared = _DECLARED_ENCODING.match(data.lstrip()[:200])
     name = declared.group(1).decode().lower() if declared else "utf-8"
-    if name not in _DECLARED:
+    if name not in ENCODINGS:
         raise DefinitionError([UNSUPPORTED_ENCODING.at(f"the file declares the encoding {name!r}", line=1)])
-    return _DECLARED[name], 0
+    return ENCODINGS[name], 0
 
 
 # ------------------------------------------------------------------ first pass: limits

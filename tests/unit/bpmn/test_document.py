@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bpm_engine.bpmn.document import BPMN, Limits, read_document, text_of
+from bpm_engine.bpmn.document import BPMN, ENCODINGS, Limits, read_document, text_of
 from bpm_engine.errors import DefinitionError
 
 START = f'<definitions xmlns="{BPMN}" xmlns:v="urn:vendor" targetNamespace="urn:t">'
@@ -102,6 +102,24 @@ def test_comments_instructions_and_character_data_do_not_cut_a_text(text: str) -
 )
 def test_encodings_that_leave_no_doubt_are_read(data: bytes) -> None:
     assert "ä" in read_document(data).elements
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [("GBK", "审批"), ("gb2312", "请假"), ("windows-1251", "заявка"), ("ISO-8859-2", "žádost")],
+)
+def test_encodings_of_other_alphabets_are_read(encoding: str, name: str) -> None:
+    body = document_text(f'<process id="p" name="{name}"/>')
+    declared = f'<?xml version="1.0" encoding="{encoding}"?>{body}'.encode(encoding)
+    assert read_document(declared).elements["p"].get("name") == name
+
+
+def test_no_encoding_hides_markup_in_the_bytes_of_another_character() -> None:
+    encodings = {*ENCODINGS.values()}
+    for encoding in encodings:
+        for character in map(chr, range(0x80, 0x10000)):
+            hidden = set(character.encode(encoding, "ignore")) & set(b"<>&\"'")
+            assert not hidden, (encoding, character)
 
 
 @pytest.mark.parametrize(
