@@ -69,7 +69,7 @@ def crash_point(name: str, cut: Callable[[], None] | None = None) -> None:
         return
     if _record is not None and name not in _recorded:
         _note(name)
-    if _armed is not None and _armed.name == name:
+    if _armed is not None and _armed.name == name and _armed.action != "lose":
         _armed.seen += 1
         if _armed.seen == _armed.hit:
             _act(_armed.action, name, cut)
@@ -100,7 +100,5 @@ def _act(action: str, name: str, cut: Callable[[], None] | None) -> None:
             raise CrashError(f"crash point {name}")
         case "cut" if cut is not None:
             cut()
-        case "lose":
-            pass  # asked for by `loses_commit`
         case _:
             raise ValueError(f"crash point {name} cannot {action}")

@@ -174,7 +174,7 @@ class Runtime:
             Service(
                 name="leases",
                 run_once=self.executor.extend_leases,
-                poll=self.config.lease_extension,
+                poll=self.executor.extension_interval,
                 woken=False,
             ),
             Service(name="timers", run_once=self._fire, next_due=self.timers.next_due, poll=self.config.poll),
@@ -210,6 +210,7 @@ class Runtime:
         if self.config.direct_handoff and (only is None or "executor" in only):
             self.committer.handoff = self.executor.handoff
             self.committer.undo_handoff = self.executor.reject
+        self.executor.start()
         self.committer.start(self.config.committers)
         self._services = Services(self.services(only), self.store.wakeups if self.config.wakeups else None)
         self._services.start()

@@ -25,7 +25,10 @@ from bpm_engine.core.stimuli import (
     Continued,
     ErrorThrown,
     Failure,
+    LeaseExpired,
     Stimulus,
+    SuspendRequested,
+    TimerFired,
     WorkCompleted,
     WorkFailed,
 )
@@ -34,7 +37,7 @@ from bpm_engine.errors import EngineError, UnavailableError
 from bpm_engine.services.step import Handoff, MessagesTakenError, Played, Step, Submission
 from bpm_engine.services.transactional import GuardedConnection, run_in_transaction
 from bpm_engine.store import log, messages
-from bpm_engine.store.failures import CommitUnknownError, TransactionRetryError
+from bpm_engine.store.failures import CommitUnknownError
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
 
@@ -42,6 +45,8 @@ logger = logging.getLogger("bpm_engine.committer")
 
 PATIENCE = 3  # misses of a busy tree before it is waited for, alone
 PAUSE = 0.005  # seconds, doubled with each attempt and jittered
+LONGEST = 7  # doublings of the pause
+QUESTIONS = 30  # whether a commit happened: some half a minute
 
 COMMITTED = declare("step.committed", "the transaction is committed, nobody has been told")
 
@@ -104,8 +109,11 @@ class Committer:
         """Commit one batch of what is queued; how many submissions it took."""
         with self._queued:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), self._config.batch))]
-        if batch:
+        try:
             self.commit(batch)
+        except Exception as error:
+            logger.exception("a batch was lost to an error in the committer itself")
+            _fail(batch, error)
         return len(batch)
 
     def commit(self, batch: list[Submission]) -> None:
@@ -118,7 +126,7 @@ class Committer:
             self._commit_all([submission], wait=True)
 
     def sweep(self, find: Callable[[Transaction], list[Submission]]) -> int:
-        """Play what `find` finds, in the transaction that found and locked it; how many."""
+        """Play what `find` finds, in the transaction that found and locked it; how many were dealt with."""
         found: list[Submission] = []
         played = Played()
         try:
@@ -128,6 +136,8 @@ class Committer:
                 self._step.play(tx, found, played, held=held, handoff=self.handoff)
                 if played.ready or played.signalled:
                     tx.wake()
+        except CommitUnknownError:
+            self._make_sure(played)
         except UnavailableError:  # nothing is lost: the rows are still due
             self._drop(played)
             raise
@@ -136,52 +146,84 @@ class Committer:
             logger.exception("a sweep of %d failed; they go one by one", len(found))
             self.submit(found)
             return len(found)
-        crash_point(COMMITTED)
+        if found:
+            crash_point(COMMITTED)
         self._finish(played)
-        return len(found)
+        return len(played.played)
 
     def _commit_all(self, batch: list[Submission], *, wait: bool = False) -> None:
+        problem = UnavailableError("its messages were taken by others again and again")
         for attempt in range(self._config.attempts):
+            played = Played()
             try:
-                self._commit_once(batch, wait=wait)
-                return
+                self._commit_once(batch, played, wait=wait)
             except MessagesTakenError as error:
                 batch = _without_messages(batch, error.message_ids)
-            except (TransactionRetryError, UnavailableError) as error:
+                if not batch:
+                    return
+            except UnavailableError as error:
                 logger.warning("commit of %d steps failed, attempt %d: %s", len(batch), attempt + 1, error)
-                problem: BaseException = error
+                problem = error
+                if isinstance(error, CommitUnknownError):
+                    break
                 self._pause(attempt)
             except Exception as error:  # noqa: BLE001 - whatever it is, only its own call tree may suffer
                 self._split(batch, error)
                 return
-            if not batch:
+            else:
+                crash_point(COMMITTED)
+                self._finish(played)
                 return
-        _fail(batch, problem)
+        self._postpone(batch, problem)
 
-    def _commit_once(self, batch: list[Submission], *, wait: bool) -> None:
-        played = Played()
+    def _commit_once(self, batch: list[Submission], played: Played, *, wait: bool) -> None:
         try:
             with self._store.transaction() as tx:
                 self._step.play(tx, batch, played, wait=wait, handoff=self.handoff)
                 if played.ready or played.signalled:
                     tx.wake()
         except CommitUnknownError:
-            if not self._happened(played):
-                self._drop(played)
-                raise
+            self._make_sure(played)
         except BaseException:
             self._drop(played)
             raise
-        crash_point(COMMITTED)
-        self._finish(played)
+
+    def _make_sure(self, played: Played) -> None:
+        """The answer of a COMMIT was lost: return if it happened, else raise; ask until the database answers.
+
+        CommitUnknownError: it does not answer. Then whoever waits must be told so; what a claim guards is
+        tried again, since the claim tells.
+        """
+        for question in range(QUESTIONS):
+            try:
+                happened = self._happened(played)
+            except UnavailableError:
+                if self._stopping:
+                    break
+                self._pause(question)
+                continue
+            if happened:
+                return
+            self._drop(played)
+            raise UnavailableError("the connection was lost before the commit")
+        self._drop(played)
+        raise CommitUnknownError
 
     def _happened(self, played: Played) -> bool:
-        """Whether the transaction whose answer was lost is there: by one row of its own in the log, or by a
-        message that it buffered. One that has neither changed nothing."""
+        """Whether the transaction is there: by one row of its own in the log, or by a message that it
+        buffered. One that has neither changed nothing."""
         with self._store.reading() as tx:
             if played.mark is not None:
                 return log.entry_exists(tx, played.mark)
             return not played.messages or bool(messages.load_messages(tx, played.messages[:1]))
+
+    def _postpone(self, batch: list[Submission], problem: UnavailableError) -> None:
+        """The database is away for long. Results of work wait for it; who asked is told."""
+        again = [s for s in batch if s.patient] if self._threads and not self._stopping else []
+        _fail([s for s in batch if s not in again], problem)
+        if again:
+            self._pause(LONGEST)
+            self.submit(again)
 
     def _drop(self, played: Played) -> None:
         """The transaction did not happen: whoever was handed a token does not have it."""
@@ -189,7 +231,11 @@ class Committer:
             self.undo_handoff([work.token for work in played.handed])
 
     def _finish(self, played: Played) -> None:
-        self.after(played)
+        """It is committed: nothing that fails from here on may have it played again."""
+        try:
+            self.after(played)
+        except Exception:
+            logger.exception("a commit could not be followed up; sweeps will find what is left to do")
         for submission in played.busy:
             submission.misses += 1
         self.submit(played.busy)
@@ -202,9 +248,12 @@ class Committer:
         """The step of a transactional handler: never in a batch, in the transaction it wrote in."""
         try:
             run_in_transaction(self._store, self._step, call, root, played, self.handoff)
+        except CommitUnknownError:
+            self._make_sure(played)
         except BaseException:
             self._drop(played)
             raise
+        crash_point(COMMITTED)
         self._finish(played)
 
     # -------------------------------------------------------------- failures
@@ -221,18 +270,24 @@ class Committer:
         self._commit_all([s for s in batch if s.root not in half])
 
     def _set_apart(self, submission: Submission, error: BaseException) -> None:
-        """A step that breaks the engine becomes an incident of its token, so that nothing repeats it."""
-        claim = _claim_of(submission.stimulus)
-        already_tried = isinstance(submission.stimulus, WorkFailed) and submission.stimulus.final
-        if claim is None or already_tried:
+        """A step that breaks the engine becomes an incident of its token, so that nothing repeats it. Where
+        no worker holds the token the whole tree is suspended: its timer would break the engine again."""
+        stimulus = submission.stimulus
+        claim = claim_of(stimulus)
+        reason = f"{type(error).__name__}: {error}"
+        if claim is not None and not (isinstance(stimulus, WorkFailed) and stimulus.final):
+            failure = Failure(code="ENGINE_ERROR", message=reason)
+            submission.stimulus = WorkFailed(claim=claim, failure=failure, final=True)
+            self.submit([submission])
+        elif isinstance(stimulus, TimerFired | LeaseExpired) and submission.done is None:
+            halt = SuspendRequested(instance_id=submission.root, reason=f"ENGINE_ERROR {reason}"[:500])
+            self.submit([Submission(stimulus=halt, root=submission.root)])
+        else:
             _tell(submission, error)
-            return
-        failure = Failure(code="ENGINE_ERROR", message=f"{type(error).__name__}: {error}")
-        submission.stimulus = WorkFailed(claim=claim, failure=failure, final=True)
-        self.submit([submission])
 
     def _pause(self, attempt: int) -> None:
-        threading.Event().wait(PAUSE * 2**attempt * (1 + random.random()))  # noqa: S311 - jitter
+        seconds = PAUSE * 2.0 ** min(attempt, LONGEST) * (1 + random.random())  # noqa: S311 - jitter
+        threading.Event().wait(seconds)
 
     # -------------------------------------------------------------- threads
 
@@ -261,16 +316,15 @@ class Committer:
                 self._queued.wait_for(lambda: self._queue or self._stopping)
                 if self._stopping and not self._queue:
                     return
-            try:
-                self.run_once()
-            except Exception:
-                logger.exception("a batch was lost to an error in the committer itself")
+            self.run_once()
 
 
 def _promise(submission: Submission) -> Future[Outcome]:
     future: Future[Outcome] = Future()
 
     def done(finished: Submission, error: BaseException | None) -> None:
+        if future.done():
+            return
         if error is not None:
             future.set_exception(error if isinstance(error, EngineError) else _wrapped(error))
         else:
@@ -307,7 +361,8 @@ def _without_messages(batch: list[Submission], taken: frozenset[str]) -> list[Su
     return left
 
 
-def _claim_of(stimulus: Stimulus) -> Claim | None:
+def claim_of(stimulus: Stimulus) -> Claim | None:
+    """The claim of a worker's answer."""
     match stimulus:
         case WorkCompleted() | WorkFailed() | ErrorThrown() | Continued():
             return stimulus.claim

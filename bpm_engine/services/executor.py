@@ -15,16 +15,16 @@ import logging
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from queue import SimpleQueue
 from time import monotonic
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
 from bpm_engine.bpmn import graph as bpmn
+from bpm_engine.core.changes import Stale
 from bpm_engine.core.state import Token, TokenState, Variables
 from bpm_engine.core.stimuli import (
     Claim,
@@ -38,7 +38,8 @@ from bpm_engine.core.stimuli import (
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import InvalidInputError, UnavailableError
 from bpm_engine.handlers import BpmnError, Handler, Handlers, RetryLater, Work
-from bpm_engine.services.committer import Committer
+from bpm_engine.services.committer import Committer, claim_of
+from bpm_engine.services.concurrency import EventLoop, Threads
 from bpm_engine.services.definitions import GraphCache
 from bpm_engine.services.step import Played, Submission
 from bpm_engine.services.transactional import BadResultError, GuardedConnection, StaleClaimError
@@ -53,8 +54,10 @@ CHAIN = 20  # direct hand-offs in a row on one place, so that claims, and with t
 
 CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
 HERE = 100  # tokens claimed at once in the foreground
+ANY = frozenset({""})  # the prefix of every topic
 AHEAD = 0.25  # seconds of work that threads hold beyond what they run
 SHORTEST = 0.0001  # seconds: a handler counts as no shorter
+AGAIN = timedelta(seconds=1)  # until a handler runs again that had to end for our sake
 ROOM = 0.2  # seconds to wait for places before looking around again
 
 BEFORE = declare("handler.before", "the handler is about to run")
@@ -110,46 +113,74 @@ class Executor:
         self._chains: dict[str, int] = {}  # token -> hand-offs so far, between hand-off and start
         self._draining = False
         self._transactions = threading.BoundedSemaphore(config.transactions)
-        self._threads = _Threads(config.threads)
-        self._loop = _EventLoop()
+        self._handed_in: dict[Claim, timedelta] = {}  # results on their way, with their leases
+        self._threads: Threads[Running] = Threads(config.threads, self._run_sync)
+        self._loop = EventLoop()
         self._duration = AHEAD  # of sync handlers, a moving average in seconds
         self._ended = threading.Condition(self._lock)  # notified whenever a handler has ended
 
     # -------------------------------------------------------------- claiming
+
+    def start(self) -> None:
+        """Take on work, also again after a drain."""
+        self._draining = False
 
     def run_once(self) -> int:
         """Claim and begin what fits, waiting a moment for room if there is none; how many tokens."""
         free = self._room()
         if free <= 0 or self._draining:
             return 0
-        with self._store.transaction() as tx:
-            tokens = claims.claim_tokens(
-                tx, owner=self._config.worker, limit=free, lease=self._config.lease, topics=self._wanted()
-            )
-            work = claims.load_work(tx, tokens)
-        crash_point(CLAIMED)
-        for each in work:
-            self.begin(each)
-        return len(tokens)
+        work = self._claim(free)
+        surplus = [each for each in work if not self.begin(each)]
+        self._give_back([each.claim for each in surplus])
+        return len(work) - len(surplus)
 
     def run_here(self) -> int:
-        """Claim and run in this thread, one after the other, and commit; how many tokens."""
+        """Claim and run in this thread, one after the other, and commit; how many tokens.
+
+        Nobody extends the leases meanwhile, so what is not begun in good time is given back.
+        """
+        begun = monotonic()
+        work = self._claim(HERE)
+        answers: list[tuple[claims.Work, Stimulus | None]] = []
+        for each in work:
+            if answers and monotonic() - begun > self._config.lease.total_seconds() / 3:
+                break
+            answers.append((each, self._run_here(each)))
+        self._give_back([each.claim for each in work[len(answers) :]])
+        self._committer.perform([self._submission(each, answer) for each, answer in answers if answer])
+        return len(answers)
+
+    def _claim(self, limit: int) -> list[claims.Work]:
         with self._store.transaction() as tx:
             tokens = claims.claim_tokens(
-                tx, owner=self._config.worker, limit=HERE, lease=self._config.lease, topics=self._wanted()
+                tx, owner=self._config.worker, limit=limit, lease=self._config.lease, topics=self._wanted()
             )
             work = claims.load_work(tx, tokens)
-        crash_point(CLAIMED)
-        answers = [(each, self._run_here(each)) for each in work]
-        self._committer.perform([self._submission(each, answer) for each, answer in answers if answer])
-        return len(tokens)
+            own = {each.claim: self._lease(self._handlers.get(each.token.topic or "")) for each in work}
+            differing = {claim: lease for claim, lease in own.items() if lease != self._config.lease}
+            for lease, group in _by_lease(differing).items():
+                claims.extend_leases(tx, group, tx.now() + lease)
+        if work:
+            crash_point(CLAIMED)
+        return work
 
     def _run_here(self, claimed: claims.Work) -> Stimulus | None:
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
             return self._without_handler(claimed)
-        crash_point(BEFORE)
         return self._run(Running(claimed, handler, self._work(claimed)))
+
+    def _give_back(self, unwanted: Sequence[Claim]) -> None:
+        """Ready again, for anybody; if that fails, their leases run out."""
+        if not unwanted:
+            return
+        try:
+            with self._store.transaction() as tx:
+                claims.release_tokens(tx, unwanted)
+                tx.wake()
+        except UnavailableError as error:
+            logger.warning("%d tokens could not be given back: %s", len(unwanted), error)
 
     def _room(self) -> int:
         """Free places, once there are enough of them to be worth a statement."""
@@ -170,24 +201,20 @@ class Executor:
         return int(min(max(self._config.threads, ahead), self._config.batch))
 
     def _wanted(self) -> claims.Topics | None:
-        """None: everything. With missing_handler="leave" or prefixes only what this worker can do."""
-        prefixes = frozenset(self._config.prefixes)
-        if self._config.missing_handler == "fail":
-            return claims.Topics(prefixes=prefixes) if prefixes else self._without_full()
-        known = {h.topic for h in self._handlers if not prefixes or h.topic.startswith(self._config.prefixes)}
-        return claims.Topics(names=frozenset(known - self._full()))
-
-    def _without_full(self) -> claims.Topics | None:
+        """None: everything. With missing_handler="leave" or prefixes only what this worker can do; never what
+        it has no place for."""
         full = self._full()
-        if not full:
+        prefixes = frozenset(self._config.prefixes)
+        if self._config.missing_handler == "leave":
+            known = {handler.topic for handler in self._handlers if self._is_mine(handler.topic)}
+            return claims.Topics(names=frozenset(known - full))
+        if not prefixes and not full:
             return None
-        return claims.Topics(names=frozenset(h.topic for h in self._handlers if h.topic not in full))
+        return claims.Topics(prefixes=prefixes or ANY, excluded=frozenset(full))
 
     def _full(self) -> set[str]:
         with self._lock:
-            return {
-                h.topic for h in self._handlers if h.limit is not None and self._topics[h.topic] >= h.limit
-            }
+            return {handler.topic for handler in self._handlers if not self._has_place(handler)}
 
     # -------------------------------------------------------------- direct hand-off
 
@@ -202,21 +229,25 @@ class Executor:
                 return None
             self._take_place(handler)
             self._chains[token.id] = chain
-        until = now + (handler.lease or self._config.lease)
+        until = now + self._lease(handler)
         return replace(token, state=TokenState.EXECUTING, lease_owner=self._config.worker, lease_until=until)
 
     def accept(self, work: claims.Work) -> None:
         """The commit that handed the token over is known: begin. Its place is taken already."""
         handler = self._handlers.get(work.token.topic or "")
         assert handler is not None
-        self._start(work, handler)
+        if self._draining:
+            self._leave(handler)
+            self._give_back([work.claim])
+        else:
+            self._start(work, handler)
 
     def reject(self, tokens: list[Token]) -> None:
         """The commit that handed tokens over did not happen: their places are free again."""
         for token in tokens:
             handler = self._handlers.get(token.topic or "")
             if handler is not None:
-                self._leave(handler, token.id)
+                self._leave(handler)
 
     def _is_mine(self, topic: str) -> bool:
         return not self._config.prefixes or topic.startswith(self._config.prefixes)
@@ -232,24 +263,34 @@ class Executor:
         self._places[handler.is_async] += 1
         self._topics[handler.topic] += 1
 
-    def _leave(self, handler: Handler, token_id: str) -> None:
+    def _leave(self, handler: Handler, running: Running | None = None) -> None:
         with self._lock:
             self._places[handler.is_async] -= 1
             self._topics[handler.topic] -= 1
-            self._running.pop(token_id, None)
+            # The same token may run here again by now, if the time of its former run was over.
+            if running is not None and self._running.get(running.claim.token_id) is running:
+                del self._running[running.claim.token_id]
             self._ended.notify_all()
+
+    def _lease(self, handler: Handler | None) -> timedelta:
+        own = handler.lease if handler is not None else None
+        return own or self._config.lease
 
     # -------------------------------------------------------------- running
 
-    def begin(self, claimed: claims.Work) -> None:
-        """Run a token that was claimed: by its handler, or by the engine where it needs none."""
+    def begin(self, claimed: claims.Work) -> bool:
+        """Run a token that was claimed: by its handler, or by the engine where it needs none. False: there is
+        no place for it."""
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
-            self._hand_in(claimed, self._without_handler(claimed))
-            return
+            self._hand_in(claimed, self._without_handler(claimed), self._config.lease)
+            return True
         with self._lock:
+            if not self._has_place(handler):
+                return False
             self._take_place(handler)
         self._start(claimed, handler)
+        return True
 
     def _without_handler(self, claimed: claims.Work) -> Stimulus:
         """The engine carries on by itself where no topic is named; an unknown topic fails at once (R21)."""
@@ -261,14 +302,14 @@ class Executor:
 
     def _start(self, claimed: claims.Work, handler: Handler) -> None:
         running = Running(claimed, handler, self._work(claimed))
-        if handler.timeout is not None:
+        if handler.timeout is not None and not handler.is_async:
             running.deadline = monotonic() + handler.timeout.total_seconds()
         with self._lock:
             self._running[claimed.token.id] = running
         if handler.is_async:
             self._loop.run(self._run_async(running))
         else:
-            self._threads.run(lambda: self._run_sync(running))
+            self._threads.put(running)
 
     def _work(self, claimed: claims.Work) -> Work:
         token, instance = claimed.token, claimed.instance
@@ -291,7 +332,6 @@ class Executor:
         )
 
     def _run_sync(self, running: Running) -> None:
-        crash_point(BEFORE)
         begun = monotonic()
         answer = self._run(running)
         self._duration += (monotonic() - begun - self._duration) * 0.1
@@ -300,11 +340,16 @@ class Executor:
     def _run(self, running: Running) -> Stimulus | None:
         """What to hand in; None: a transactional handler has committed its own step."""
         handler = running.handler
+        crash_point(BEFORE)
         if handler.transactional:
             return self._run_transactional(running)
-        if handler.is_async:
-            return self._answer(running, lambda: asyncio.run(handler.function(running.work)))
-        return self._answer(running, lambda: handler.function(running.work))
+        try:
+            result = handler.function(running.work)
+            if handler.is_async:
+                result = asyncio.run(result)
+            return self._completed(running, result)
+        except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end the worker
+            return _failed(running, error)
 
     def _run_transactional(self, running: Running) -> Stimulus | None:
         played = Played()
@@ -320,6 +365,8 @@ class Executor:
             return None
         except BadResultError as refused:
             return refused.stimulus
+        except UnavailableError as error:  # the database's fault, not the handler's: no attempt is counted
+            return _failed(running, RetryLater(AGAIN), str(error))
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its answer
             return _failed(running, error)
         return None
@@ -330,18 +377,13 @@ class Executor:
         try:
             seconds = timeout.total_seconds() if timeout else None
             result = await asyncio.wait_for(running.handler.function(running.work), seconds)
+            stimulus = self._completed(running, result)
+        except asyncio.CancelledError as error:
+            # When the engine stops it cancels what runs too long: that is no fault of the handler.
+            stimulus = _failed(running, RetryLater(AGAIN) if self._draining else error)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its answer
             stimulus = _failed(running, error)
-        else:
-            stimulus = self._completed(running, result)
         self._end(running, stimulus)
-
-    def _answer(self, running: Running, call: Callable[[], Any]) -> Stimulus:
-        try:
-            result = call()
-        except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end the worker
-            return _failed(running, error)
-        return self._completed(running, result)
 
     def _completed(self, running: Running, result: object) -> Stimulus:
         crash_point(RETURNED)
@@ -353,45 +395,78 @@ class Executor:
         return WorkCompleted(claim=running.claim, variables=variables)
 
     def _end(self, running: Running, stimulus: Stimulus | None) -> None:
-        self._leave(running.handler, running.claimed.token.id)
-        if stimulus is not None and not running.given_up:
-            self._hand_in(running.claimed, stimulus)
+        """The place is free before the result is committed: the token may need it for what comes next."""
+        if stimulus is None or running.given_up:
+            self._leave(running.handler, running)
+            return
+        self._handed_in[running.claim] = self._lease(running.handler)
+        self._leave(running.handler, running)
+        self._hand_in(running.claimed, stimulus, self._lease(running.handler))
 
-    def _hand_in(self, claimed: claims.Work, stimulus: Stimulus) -> None:
-        self._committer.submit([self._submission(claimed, stimulus)])
+    def _hand_in(self, claimed: claims.Work, stimulus: Stimulus, lease: timedelta) -> None:
+        """Until it is committed the lease is extended, and it is tried again as often as needed."""
+        submission = self._submission(claimed, stimulus)
+        submission.patient = True
+        submission.done = self._forget
+        self._handed_in[claimed.claim] = lease
+        self._committer.submit([submission])
+
+    def _forget(self, submission: Submission, error: BaseException | None) -> None:
+        claim = claim_of(submission.stimulus)
+        assert claim is not None
+        self._handed_in.pop(claim, None)
+        if error is not None:
+            logger.error("the result of token %s is lost, its lease will run out: %s", claim.token_id, error)
+        elif isinstance(submission.outcome, Stale):
+            reason = submission.outcome.reason
+            logger.warning("the result of token %s is stale and dropped: %s", claim.token_id, reason)
 
     def _submission(self, claimed: claims.Work, stimulus: Stimulus) -> Submission:
         return Submission(stimulus=stimulus, root=claimed.token.root_instance_id)
 
     # -------------------------------------------------------------- leases
 
+    @property
+    def extension_interval(self) -> float:
+        """Seconds: often enough for the shortest lease."""
+        shortest = min((self._lease(handler) for handler in self._handlers), default=self._config.lease)
+        return min(self._config.extension, shortest / 3).total_seconds()
+
     def extend_leases(self) -> int:
-        """One statement for everything that runs; who lost its lease or was cancelled learns it here."""
+        """One statement for everything that runs or is being handed in (one per length of lease); who lost
+        its lease or was cancelled learns it here."""
         self._give_up_overdue()
         with self._lock:
             running = list(self._running.values())
-        if not running:
+        held = {each.claim: self._lease(each.handler) for each in running} | dict(self._handed_in)
+        if not held:
             return 0
         try:
             with self._store.transaction() as tx:
-                until = tx.now() + self._config.lease
-                extension = claims.extend_leases(tx, [r.claim for r in running], until)
+                lost: set[str] = set()
+                for lease, group in _by_lease(held).items():
+                    lost |= claims.extend_leases(tx, group, tx.now() + lease).lost
         except UnavailableError as error:
             logger.warning("leases could not be extended: %s", error)
             return 0
         for each in running:
-            if each.claimed.token.id in extension.lost:
+            if each.claim.token_id in lost:
                 each.work.cancelled = True
         return 0
 
     def _extend_one(self, token_id: str) -> bool:
+        """Whether the lease still holds, as far as can be known."""
         with self._lock:
             running = self._running.get(token_id)
         if running is None:
             return False
-        with self._store.transaction() as tx:
-            until = tx.now() + (running.handler.lease or self._config.lease)
-            extension = claims.extend_leases(tx, [running.claim], until)
+        try:
+            with self._store.transaction() as tx:
+                until = tx.now() + self._lease(running.handler)
+                extension = claims.extend_leases(tx, [running.claim], until)
+        except UnavailableError as error:
+            logger.warning("the lease of %s could not be extended: %s", token_id, error)
+            return True
         return token_id not in extension.lost
 
     def _give_up_overdue(self) -> None:
@@ -406,17 +481,21 @@ class Executor:
             for running in overdue:
                 running.given_up = running.work.cancelled = True
         for running in overdue:
-            if not running.handler.is_async:
-                failure = Failure(code="timeout", message=f"no result after {running.handler.timeout}")
-                stimulus = WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
-                self._hand_in(running.claimed, stimulus)
+            failure = Failure(code="timeout", message=f"no result after {running.handler.timeout}")
+            stimulus = WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
+            self._hand_in(running.claimed, stimulus, self._lease(running.handler))
 
     # -------------------------------------------------------------- the end
 
     def drain(self, timeout: float) -> None:
-        """Take nothing new; wait for what runs, then give back what has not begun."""
+        """Take nothing new, give back what has not begun, wait for what runs."""
         self._draining = True
+        waiting = self._threads.withdraw()
+        self._give_back([running.claim for running in waiting])
+        for running in waiting:
+            self._leave(running.handler, running)
         with self._lock:
+            self._ended.notify_all()
             self._ended.wait_for(lambda: not self._running, timeout)
             left = list(self._running.values())
         for running in left:
@@ -430,76 +509,24 @@ class Executor:
             return len(self._running)
 
 
-def _failed(running: Running, error: BaseException) -> Stimulus:
+def _by_lease(held: Mapping[Claim, timedelta]) -> dict[timedelta, list[Claim]]:
+    groups: dict[timedelta, list[Claim]] = {}
+    for claim, lease in held.items():
+        groups.setdefault(lease, []).append(claim)
+    return groups
+
+
+def _failed(running: Running, error: BaseException, reason: str = "") -> Stimulus:
     match error:
         case BpmnError():
             return ErrorThrown(
                 claim=running.claim, code=error.code, message=error.message, variables=error.variables
             )
         case RetryLater():
-            failure = Failure(code="retry_later", message=str(error))
+            failure = Failure(code="retry_later", message=reason or str(error))
             return WorkFailed(claim=running.claim, failure=failure, retry_after=error.delay)
         case _:
             code = "timeout" if isinstance(error, TimeoutError) else type(error).__name__
             text = "".join(traceback.format_exception(error))[-8_000:]
             failure = Failure(code=code, message=str(error)[:2_000], traceback=text)
             return WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
-
-
-class _Threads:
-    """A fixed number of threads around one queue; they start when the first work comes."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        self._lock = threading.Lock()
-
-    def run(self, call: Callable[[], None]) -> None:
-        self._queue.put(call)
-        if len(self._threads) < self._size and self._queue.qsize() > 0:
-            self._grow()
-
-    def _grow(self) -> None:
-        with self._lock:
-            if len(self._threads) < self._size:
-                thread = threading.Thread(
-                    target=self._work, name=f"bpm-handler-{len(self._threads)}", daemon=True
-                )
-                self._threads.append(thread)
-                thread.start()
-
-    def _work(self) -> None:
-        while (call := self._queue.get()) is not None:
-            call()
-
-    def close(self) -> None:
-        for _ in self._threads:
-            self._queue.put(None)
-        self._threads = []
-
-
-class _EventLoop:
-    """One event loop in a thread of its own, started by the first async handler."""
-
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._lock = threading.Lock()
-
-    def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._started())
-
-    def _started(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(
-                    target=self._loop.run_forever, name="bpm-async-handlers", daemon=True
-                ).start()
-            return self._loop
-
-    def close(self) -> None:
-        with self._lock:
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._loop.stop)
-                self._loop = None

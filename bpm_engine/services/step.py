@@ -60,6 +60,7 @@ class Submission:
     incoming: Incoming | None = None  # a message from outside: who takes it is found in the transaction
     delivery: tuple[str, str] | None = None  # row of the signal delivery
     misses: int = 0  # how often its tree was busy
+    patient: bool = False  # tried again however long the database is away: its claim tells when it is late
     outcome: Outcome | None = None
     done: Callable[[Submission, BaseException | None], None] | None = None
 

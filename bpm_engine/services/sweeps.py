@@ -32,16 +32,15 @@ class TimerSweep:
         self._after: timers.Key | None = None  # pages past what cannot be fired now
 
     def run_once(self) -> int:
-        found = self._committer.sweep(self._find)
-        if found < self._batch:
-            self._after = None
-        return found
+        """How many were fired; what cannot be fired now does not count, or the loop would never rest."""
+        fired = self._committer.sweep(self._find)
+        return fired or int(self._after is not None)
 
     def _find(self, tx: Transaction) -> list[Submission]:
         due = timers.due_timers(tx, tx.now(), self._batch, self._after)
-        crash_point(TIMERS_FOUND)
         if due:
-            self._after = (due[-1].due_at, due[-1].id)
+            crash_point(TIMERS_FOUND)
+        self._after = (due[-1].due_at, due[-1].id) if len(due) == self._batch else None
         return [Submission(stimulus=TimerFired(timer_id=t.id), root=t.root_instance_id) for t in due]
 
     def next_due(self) -> datetime | None:
@@ -58,16 +57,14 @@ class RecoverySweep:
         self._after: str | None = None
 
     def run_once(self) -> int:
-        found = self._committer.sweep(self._find)
-        if found < self._batch:
-            self._after = None
-        return found
+        recovered = self._committer.sweep(self._find)
+        return recovered or int(self._after is not None)
 
     def _find(self, tx: Transaction) -> list[Submission]:
         expired = timers.expired_leases(tx, tx.now(), self._batch, self._after)
-        crash_point(LEASES_FOUND)
         if expired:
-            self._after = expired[-1].id
+            crash_point(LEASES_FOUND)
+        self._after = expired[-1].id if len(expired) == self._batch else None
         return [
             Submission(stimulus=LeaseExpired(token_id=t.id, version=t.version), root=t.root_instance_id)
             for t in expired

@@ -28,6 +28,7 @@ from typing import Self
 
 import sqlalchemy as sa
 
+from bpm_engine.crash import crash_point, declare, loses_commit
 from bpm_engine.errors import InvalidInputError
 from bpm_engine.store import migrate
 from bpm_engine.store.clock import Clock, DatabaseClock
@@ -37,6 +38,8 @@ from bpm_engine.store.failures import CommitUnknownError, Failure, translate
 from bpm_engine.store.postgresql import PostgreSQL
 from bpm_engine.store.sqlite import SQLite
 from bpm_engine.store.transaction import Transaction
+
+COMMIT = declare("commit", "a writing transaction is about to be committed")
 
 
 def connect(config: StoreConfig) -> Database:
@@ -144,12 +147,16 @@ class Store:
                 connection.rollback()
 
     def _commit(self, connection: sa.Connection) -> None:
+        crash_point(COMMIT)
+        lost = loses_commit(COMMIT)
         try:
             connection.commit()
         except sa.exc.DBAPIError as error:
             if self.database.classify(error) is Failure.UNAVAILABLE:
                 raise CommitUnknownError from error
             raise
+        if lost:
+            raise CommitUnknownError
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -36,10 +36,11 @@ AUTOMATIC = ""  # how the index calls a token without a topic: one that only the
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topics:
-    """Which topics a worker takes. The exclusions go before the rest; both may name prefixes only."""
+    """Which topics a worker takes: by name or prefix ("" is the prefix of all). Exclusions go before."""
 
     names: frozenset[str] = frozenset()
     prefixes: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
     excluded_prefixes: frozenset[str] = frozenset()
     automatic: bool = True  # also tokens that need no handler but the engine
 
@@ -78,7 +79,8 @@ def claim_tokens(
         values |= {
             "names": _texts(names),
             "prefixes": _texts(topics.prefixes),
-            "excluded": _texts(topics.excluded_prefixes),
+            "excluded": _texts(topics.excluded),
+            "excluded_prefixes": _texts(topics.excluded_prefixes),
         }
         claimed = tx.execute(claim_of_topics(tx.database), values)
     return sorted(TOKEN.read(claimed), key=lambda t: (-t.priority, t.id))
@@ -200,12 +202,14 @@ def _begins(topic: sa.ColumnElement[str], prefixes: sa.Subquery) -> sa.ColumnEle
 def _wanted_topics() -> sa.CTE:
     known = _topics()
     names, prefixes, excluded = (_text_source(name) for name in ("names", "prefixes", "excluded"))
+    excluded_prefixes = _text_source("excluded_prefixes")
     by_prefix = sa.and_(known.c.topic != AUTOMATIC, _begins(known.c.topic, prefixes))
     return (
         sa.select(known.c.topic)
         .where(known.c.topic.is_not(None))
         .where(sa.or_(known.c.topic.in_(sa.select(names.c.text)), by_prefix))
-        .where(sa.not_(_begins(known.c.topic, excluded)))
+        .where(known.c.topic.not_in(sa.select(excluded.c.text)))
+        .where(sa.not_(_begins(known.c.topic, excluded_prefixes)))
         .cte("topics")
     )
 
