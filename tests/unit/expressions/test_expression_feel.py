@@ -202,6 +202,8 @@ VALUES: list[tuple[str, Value]] = [
     ("is defined(missing)", False),
     ("is defined(unknown)", True),
     ("get or else(missing, 3)", 3),
+    ('fromAi(total, "what it costs", "number")', 120),
+    ('is blank(" ")', True),
     ("before(1, [2..5])", True),
     ("after([2..5], 1)", True),
     ("meets([1..5], [5..9])", True),

@@ -188,6 +188,8 @@ def _add_logic(table: Library) -> None:
     table.add("any", "*list", disjunction)
     table.add("get or else", "value, default", get_or_else)
     table.add("coalesce", "*values", lists.coalesce)
+    # Camunda 8 describes the parameters of an agent's tools in this way; its value is the parameter's.
+    table.add("fromAi", "value, description?, type?, schema?, options?", lambda value, *described: value)
 
 
 def _add_times(table: Library) -> None:
