@@ -80,11 +80,11 @@ def advance(
     outcomes: list[Outcome] = []
     lacking: list[Needs] = []
     for index, stimulus in enumerate(stimuli):
-        mark = draft.mark()
         try:
-            outcomes.append(_play(marking, stimulus, mark))
+            outcomes.append(_play(marking, stimulus))
+            draft.keep()
         except Lacking as lack:
-            draft.rollback(mark)
+            draft.rollback()
             lacking.append(lack.needs)
         except Exception as error:
             if not lacking:
@@ -96,12 +96,12 @@ def advance(
     return changes
 
 
-def _play(marking: Marking, stimulus: Stimulus, mark: int) -> Outcome:
+def _play(marking: Marking, stimulus: Stimulus) -> Outcome:
     marking.begin()
     try:
         outcome = ANSWERS[type(stimulus)](marking, stimulus)
     except Fault as fault:
-        marking.draft.rollback(mark)
+        marking.draft.rollback()
         return Refused(fault.code, fault.message)
     marking.run()
     return outcome

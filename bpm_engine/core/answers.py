@@ -17,7 +17,7 @@ from bpm_engine.core.agenda import Step
 from bpm_engine.core.behaviours.events import payload_of
 from bpm_engine.core.changes import Applied, Outcome, Refused, Stale
 from bpm_engine.core.effects import Done, Happened
-from bpm_engine.core.lifecycle import HALTED_INSTANCES, TERMINAL_INSTANCES
+from bpm_engine.core.lifecycle import EXECUTING, HALTED_INSTANCES, TERMINAL_INSTANCES
 from bpm_engine.core.needs import Lacking, Needs
 from bpm_engine.core.retry import policy_for
 from bpm_engine.core.state import (
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
 
 APPLIED = Applied()
+INSIDE = Phase.INSIDE
 STEP_OF = {Phase.ENTER: Step.ENTER, Phase.COMPLETE: Step.COMPLETE, Phase.LEAVE: Step.LEAVE}
 
 
@@ -77,7 +78,7 @@ def _claimed(marking: Marking, claim: Claim) -> Token | Stale:
     token = marking.draft.tokens.get(claim.token_id)
     if token is None:
         return _absent(marking, claim.token_id, Needs(tokens=frozenset({claim.token_id})))
-    if token.state is not TokenState.EXECUTING or token.version != claim.version:
+    if token.state is not EXECUTING or token.version != claim.version:
         return Stale("the token has gone on since it was claimed")
     if token.lease_owner != claim.owner:
         return Stale("the token is claimed by someone else")
@@ -96,7 +97,7 @@ def work_completed(marking: Marking, stimulus: WorkCompleted) -> Outcome:
     if isinstance(token, Stale):
         return token
     reset_steps(marking, token.instance_id)
-    marking.attempt(token, Phase.INSIDE, marking.resume, token, Done(stimulus.variables))
+    marking.attempt(token, INSIDE, marking.resume, token, Done(stimulus.variables))
     return APPLIED
 
 
@@ -309,5 +310,5 @@ def task_completed(marking: Marking, stimulus: TaskCompleted) -> Outcome:
         task, status=TaskStatus.COMPLETED, assignee=stimulus.user or task.assignee, version=task.version + 1
     )
     marking.draft.tasks.put(task.id, done)
-    marking.attempt(token, Phase.INSIDE, marking.resume, token, Done(stimulus.variables))
+    marking.attempt(token, INSIDE, marking.resume, token, Done(stimulus.variables))
     return APPLIED

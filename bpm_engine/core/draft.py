@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from bpm_engine.core.changes import Changes, Rows
@@ -43,53 +44,50 @@ NOTHING: Any = object()
 GREW: Any = object()
 
 
-class Table(Generic[K, R]):
+class Table(msgspec.Struct, Generic[K, R]):
     """One table: the snapshot's rows, the draft's rows over them, and groups by column made on demand.
 
     The columns that rows are grouped by never change in a row's life, so groups only grow.
     """
 
-    __slots__ = ("_groups", "_undo", "base", "current")
-
-    def __init__(self, base: Mapping[K, R], undo: Undo) -> None:
-        self.base = base
-        self.current: dict[K, R] = {}
-        self._groups: dict[str, dict[Any, dict[K, None]]] | None = None
-        self._undo = undo
+    base: Mapping[K, R]
+    undo: Undo
+    current: dict[K, R] = {}
+    groups: dict[str, dict[Any, dict[K, None]]] | None = None
 
     def get(self, key: K) -> R | None:
         row = self.current.get(key)
         return row if row is not None else self.base.get(key)
 
     def put(self, key: K, row: R) -> None:
-        self._undo.append((self.current, key, self.current.get(key, NOTHING)))
-        self.current[key] = row
-        if self._groups is not None:
-            for column, group in self._groups.items():
+        current = self.current
+        self.undo.append((current, key, current.get(key, NOTHING)))
+        current[key] = row
+        if self.groups is not None:
+            for column, group in self.groups.items():
                 group.setdefault(getattr(row, column), {})[key] = None
 
     def where(self, column: str, value: object) -> list[R]:
-        if self._groups is None:
-            self._groups = {}
-        group = self._groups.get(column)
+        if self.groups is None:
+            self.groups = {}
+        group = self.groups.get(column)
         if group is None:
-            group = self._groups[column] = self._grouped(column)
+            group = self.groups[column] = self._grouped(column)
         return [row for key in group.get(value, ()) if (row := self.get(key)) is not None]
 
     def is_new(self, key: K) -> bool:
         return key not in self.base
 
     def rows(self) -> Rows[R]:
-        found: Rows[R] = Rows()
-        if not self.current:
-            return found
+        inserted: list[R] = []
+        updated: list[R] = []
         for key, row in self.current.items():
             before = self.base.get(key)
             if before is None:
-                found.inserted.append(row)
+                inserted.append(row)
             elif row != before:
-                found.updated.append(row)
-        return found
+                updated.append(row)
+        return Rows(inserted, updated)
 
     def _grouped(self, column: str) -> dict[Any, dict[K, None]]:
         group: dict[Any, dict[K, None]] = {}
@@ -123,16 +121,17 @@ class Draft:
     )
 
     def __init__(self, snapshot: Snapshot) -> None:
+        undo: Undo = []
         self.snapshot = snapshot
-        self.undo: Undo = []
-        self.instances: Table[str, Instance] = Table(snapshot.instances, self.undo)
-        self.scopes: Table[str, Scope] = Table(snapshot.scopes, self.undo)
-        self.tokens: Table[str, Token] = Table(snapshot.tokens, self.undo)
-        self.joins: Table[JoinKey, Join] = Table(snapshot.joins, self.undo)
-        self.timers: Table[str, Timer] = Table(snapshot.timers, self.undo)
-        self.subscriptions: Table[str, Subscription] = Table(snapshot.subscriptions, self.undo)
-        self.tasks: Table[str, HumanTask] = Table(snapshot.tasks, self.undo)
-        self.compensations: Table[str, CompensationRecord] = Table(snapshot.compensations, self.undo)
+        self.undo = undo
+        self.instances: Table[str, Instance] = Table(snapshot.instances, undo)
+        self.scopes: Table[str, Scope] = Table(snapshot.scopes, undo)
+        self.tokens: Table[str, Token] = Table(snapshot.tokens, undo)
+        self.joins: Table[JoinKey, Join] = Table(snapshot.joins, undo)
+        self.timers: Table[str, Timer] = Table(snapshot.timers, undo)
+        self.subscriptions: Table[str, Subscription] = Table(snapshot.subscriptions, undo)
+        self.tasks: Table[str, HumanTask] = Table(snapshot.tasks, undo)
+        self.compensations: Table[str, CompensationRecord] = Table(snapshot.compensations, undo)
         self.patches: dict[str, Variables] = {}
         self.seq: dict[str, int] = {}  # instance id -> last log number
         self.population: dict[str, int] = {}  # instance id -> live tokens
@@ -177,28 +176,29 @@ class Draft:
         counters[instance_id] = value
 
     def next_seq(self, instance_id: str) -> int:
+        """The number of the log entry that is about to be appended."""
         last = self.seq.get(instance_id)
-        if last is None:
-            self.undo.append((self.seq, instance_id, NOTHING))
-            last = self.scope(instance_id).seq
-        else:
-            self.undo.append((self.seq, instance_id, last))
-        self.seq[instance_id] = last + 1
-        return last + 1
+        number = 1 + (self.scope(instance_id).seq if last is None else last)
+        self.seq[instance_id] = number
+        return number
 
     def append(self, rows: list[A], row: A) -> None:
         """To the history, the outbox, or what is thrown."""
         self.undo.append((rows, GREW, None))
         rows.append(row)
 
-    def mark(self) -> int:
-        return len(self.undo)
+    def keep(self) -> None:
+        """A stimulus was played: nothing of it will be taken back."""
+        self.undo.clear()
 
-    def rollback(self, mark: int) -> None:
+    def rollback(self, mark: int = 0) -> None:
+        """To a length that `undo` had, or to the last `keep`."""
         while len(self.undo) > mark:
             place, key, before = self.undo.pop()
             if key is GREW:
-                place.pop()
+                row = place.pop()
+                if place is self.log:
+                    self.seq[row.instance_id] = row.seq - 1
             elif before is NOTHING:
                 del place[key]
             else:
@@ -273,7 +273,7 @@ class Draft:
         return Changes(
             instances=self.instances.rows(),
             scopes=self._scopes(),
-            patches={k: patch for k, patch in self.patches.items() if patch and not self.scopes.is_new(k)},
+            patches={k: patch for k, patch in self.patches.items() if patch and k in self.scopes.base},
             tokens=self.tokens.rows(),
             joins=self.joins.rows(),
             timers=_without(self.timers.rows(), TimerStatus.SCHEDULED),
@@ -294,19 +294,17 @@ class Draft:
 
     def _fold_counters(self) -> None:
         """The counters of an instance sit on its root scope, which has the instance's id."""
-        for instance_id in {**self.seq, **self.population, **self.steps}:
-            root = self.scope(instance_id)
-            self.scopes.current[instance_id] = replace(
-                root,
-                seq=self.seq.get(instance_id, root.seq),
-                population=self.population.get(instance_id, root.population),
-                steps=self.steps.get(instance_id, root.steps),
-            )
+        scopes = self.scopes.current
+        for instance_id, seq in self.seq.items():
+            scopes[instance_id] = replace(self.scope(instance_id), seq=seq)
+        for instance_id, population in self.population.items():
+            scopes[instance_id] = replace(self.scope(instance_id), population=population)
+        for instance_id, steps in self.steps.items():
+            scopes[instance_id] = replace(self.scope(instance_id), steps=steps)
         for scope_id, patch in self.patches.items():
             scope = self.scope(scope_id)
-            if patch and scope.written is not None:
-                written = sorted({*scope.written, *patch})
-                self.scopes.current[scope_id] = replace(scope, written=written)
+            if scope.written is not None and patch:
+                scopes[scope_id] = replace(scope, written=sorted({*scope.written, *patch}))
 
     def _scopes(self) -> Rows[Scope]:
         """A new scope is written with its variables; a changed one is patched."""

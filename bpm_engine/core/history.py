@@ -30,21 +30,22 @@ class Journal:
         self, kind: LogKind, token: Token, data: Variables | None = None, node_id: str | None = None
     ) -> LogEntry:
         """A fact about a token at its node, or at another node on its behalf."""
+        draft, context, instance_id = self._draft, self._context, token.instance_id
         entry = LogEntry(
             tenant_id=token.tenant_id,
-            instance_id=token.instance_id,
+            instance_id=instance_id,
             root_instance_id=token.root_instance_id,
-            seq=self._draft.next_seq(token.instance_id),
+            seq=draft.next_seq(instance_id),
             kind=kind,
-            at=self._context.now,
+            at=context.now,
             node_id=node_id or token.node_id,
             token_id=token.id,
             scope_id=token.scope_id,
             activation=token.activation,
-            actor=self._context.actor,
+            actor=context.actor,
             data=data,
         )
-        self._draft.append(self._draft.log, entry)
+        draft.append(draft.log, entry)
         return entry
 
     def log_instance(self, kind: LogKind, instance: Instance, data: Variables | None = None) -> LogEntry:

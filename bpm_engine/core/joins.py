@@ -137,7 +137,7 @@ def settle(marking: Marking) -> bool:
         if scope.inclusive_waiting and scope.state is ScopeState.ACTIVE and _fire_inclusive(marking, scope):
             marking.dirty.update(touched)
             return True
-        if 0 < scope.live == scope.parked and scope_id == scope.root_instance_id:
+        if scope.parked and scope.parked == scope.live and scope_id == scope.root_instance_id:
             dead = scope
     if dead is not None:
         _report_deadlock(marking, dead)

@@ -87,7 +87,7 @@ def _place(draft: Draft, graph: Graph, scope_id: str, token: Token | None, name:
     place = scope_id
     while True:
         scope = draft.scope(place)
-        if _is_closed_repetition(graph, scope):
+        if scope.loop is not None and _is_closed_repetition(graph, scope):
             return inner
         patch = draft.patches.get(place)
         if (patch and name in patch) or name in scope.variables:
@@ -98,8 +98,6 @@ def _place(draft: Draft, graph: Graph, scope_id: str, token: Token | None, name:
 
 
 def _is_closed_repetition(graph: Graph, scope: Scope) -> bool:
-    if scope.loop is None:
-        return False
     spec = graph.nodes[scope.node_id].spec
     return isinstance(spec, Repeat) and (
         spec.output_collection is not None or graph.scopes[scope.node_id].isolated

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from bpm_engine.bpmn.expressions import Expression, Value, to_json
 from bpm_engine.bpmn.graph import Graph, Node
 from bpm_engine.core.context import Context
@@ -15,16 +17,13 @@ if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
 
 
-class Visit:
-    __slots__ = ("ended_scope", "graph", "is_answered", "marking", "node", "token")
-
-    def __init__(self, marking: Marking, token: Token, node: Node, graph: Graph) -> None:
-        self.marking = marking
-        self.token = token
-        self.node = node
-        self.graph = graph
-        self.is_answered = False  # resumed by an answer from outside, which must not be lost
-        self.ended_scope: str | None = None  # the inner scope whose end resumed the token
+class Visit(msgspec.Struct, eq=False, gc=False):
+    marking: Marking
+    token: Token
+    node: Node
+    graph: Graph
+    is_answered: bool = False  # resumed by an answer from outside, which must not be lost
+    ended_scope: str | None = None  # the inner scope whose end resumed the token
 
     @property
     def context(self) -> Context:
