@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import reduce
@@ -39,6 +41,17 @@ BAD_VARIABLES: list[tuple[Any, str]] = [
     ([1], "variables must be an object with names, not list"),
     ("{}", "variables must be an object with names, not str"),
 ]
+GOOD_VARIABLES: dict[str, Any] = {
+    "beyond JavaScript": 2**53 + 1,
+    "forty digits": -(10**39),
+    "fractions": [0.1, -12.5],
+    "texts": ["ä🎉\u200b", "' OR 1=1 --", ""],
+    "empty": [[], {}],
+    "nothing": None,
+    "yes": True,
+    "nested": [[{"a": [None]}]],
+    "名": "any alphabet",
+}
 BAD_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"key": ""}, "key must be a text that is not empty"),
     ({"key": "p\x00"}, r"key contains the character U\+0000"),
@@ -86,36 +99,45 @@ def rows(engine: Engine) -> dict[str, int]:
         }
 
 
-@pytest.mark.parametrize(("variables", "words"), BAD_VARIABLES)
-def test_variables_that_cannot_be_kept_are_refused(engine: Engine, variables: Any, words: str) -> None:
+def not_refused(cases: Iterable[tuple[Any, str]], call: Callable[[Any], object]) -> list[str]:
+    """The cases that were accepted, or refused in other words. One engine serves them all in turn."""
+    wrong = []
+    for given, words in cases:
+        try:
+            call(given)
+        except InvalidInputError as error:
+            if not re.search(words, str(error)):
+                wrong.append(f"{words!r}: {error}")
+        else:
+            wrong.append(f"{words!r}: accepted")
+    return wrong
+
+
+@pytest.mark.parametrize("way", ["start", "set_variables", "complete"])
+def test_variables_that_cannot_be_kept_are_refused(engine: Engine, way: str) -> None:
     engine.deploy(HUMAN)
     instance = engine.start("p", {"amount": 1})
     task = engine.tasks.find().items[0].id
+    ways: dict[str, Callable[[Any], object]] = {
+        "start": lambda variables: engine.start("p", variables),
+        "set_variables": lambda variables: engine.instances.set_variables(instance.id, variables),
+        "complete": lambda variables: engine.tasks.complete(task, variables),
+    }
     before = rows(engine)
-    for call in (
-        lambda: engine.start("p", variables),
-        lambda: engine.instances.set_variables(instance.id, variables),
-        lambda: engine.tasks.complete(task, variables),
-    ):
-        with pytest.raises(InvalidInputError, match=words):
-            call()
+    assert not_refused(BAD_VARIABLES, ways[way]) == []
     assert rows(engine) == before
     assert engine.start("p", {"amount": 1}).status == "Running"
 
 
-@pytest.mark.parametrize(("arguments", "words"), BAD_ARGUMENTS)
-def test_a_bad_start_is_refused_in_words(engine: Engine, arguments: dict[str, Any], words: str) -> None:
+def test_a_bad_start_is_refused_in_words(engine: Engine) -> None:
     engine.deploy(WORK)
     before = rows(engine)
-    with pytest.raises(InvalidInputError, match=words):
-        engine.start(**{"key": "p", **arguments})
+    assert not_refused(BAD_ARGUMENTS, lambda arguments: engine.start(**{"key": "p", **arguments})) == []
     assert rows(engine) == before
 
 
-@pytest.mark.parametrize(("filters", "words"), BAD_FILTERS)
-def test_a_bad_search_is_refused_in_words(engine: Engine, filters: dict[str, Any], words: str) -> None:
-    with pytest.raises(InvalidInputError, match=words):
-        engine.instances.find(**filters)
+def test_a_bad_search_is_refused_in_words(engine: Engine) -> None:
+    assert not_refused(BAD_FILTERS, lambda filters: engine.instances.find(**filters)) == []
 
 
 def test_an_altered_cursor_is_refused(engine: Engine) -> None:
@@ -131,16 +153,13 @@ def test_an_altered_cursor_is_refused(engine: Engine) -> None:
     assert len(engine.instances.find(limit=1, cursor=cursor)) == 1
 
 
-@pytest.mark.parametrize(
-    "value",
-    [2**53 + 1, -(10**39), 0.1, -12.5, "ä🎉\u200b", "' OR 1=1 --", [], {}, None, True, [[{"a": [None]}]]],
-    ids=repr,
-)
-def test_what_is_accepted_comes_back_exactly(engine: Engine, value: Any) -> None:
+def test_what_is_accepted_comes_back_exactly(engine: Engine) -> None:
     engine.deploy(HUMAN)
-    instance = engine.start("p", {"value": value})
-    kept = engine.instances.get(instance.id).variables["value"]
-    assert (kept, type(kept)) == (value, type(value))
+    kept = engine.instances.get(engine.start("p", GOOD_VARIABLES).id).variables
+    assert kept == GOOD_VARIABLES
+    assert {name: type(value) for name, value in kept.items()} == {
+        name: type(value) for name, value in GOOD_VARIABLES.items()
+    }
 
 
 @pytest.mark.parametrize(

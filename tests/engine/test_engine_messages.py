@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from support.samples import HUMAN, LISTEN, PAPERS, STARTED_BY_MESSAGE, WAIT
@@ -153,25 +154,25 @@ def test_a_message_shares_the_transaction_of_its_caller(engine: Engine) -> None:
     assert engine.instances.get(instance.id).status == "Completed"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"name": ""}, "the name of the message must be a text that is not empty"),
-        ({"name": "paid", "correlation_key": ""}, "correlation_key must be a text that is not empty"),
-        ({"name": "paid", "correlation_key": "k" * 1_000_000}, "correlation_key has 1000000 characters"),
-        ({"name": "paid", "correlation_key": "a\x00b"}, "correlation_key contains the character U\\+0000"),
-        ({"name": "paid", "message_id": ""}, "message_id must be a text"),
-        ({"name": "paid", "payload": {"a": float("nan")}}, "payload.a is nan"),
-        ({"name": "paid", "payload": ["a"]}, "payload must be an object"),
-        ({"name": "paid", "ttl": "soon"}, "ttl"),
-        ({"name": "paid", "ttl": -1}, "ttl"),
-        ({"name": "paid", "ttl": "P200000D"}, "ttl: the duration .* is longer than 100 years"),
-        ({"name": "paid", "actor": ""}, "actor"),
-    ],
-)
-def test_a_bad_message_is_refused_in_words(engine: Engine, arguments: dict[str, object], words: str) -> None:
-    with pytest.raises(InvalidInputError, match=words):
-        engine.send_message(**arguments)  # type: ignore[arg-type]
+BAD_MESSAGES: list[tuple[dict[str, Any], str]] = [
+    ({"name": ""}, "the name of the message must be a text that is not empty"),
+    ({"name": "paid", "correlation_key": ""}, "correlation_key must be a text that is not empty"),
+    ({"name": "paid", "correlation_key": "k" * 1_000_000}, "correlation_key has 1000000 characters"),
+    ({"name": "paid", "correlation_key": "a\x00b"}, "correlation_key contains the character U\\+0000"),
+    ({"name": "paid", "message_id": ""}, "message_id must be a text"),
+    ({"name": "paid", "payload": {"a": float("nan")}}, "payload.a is nan"),
+    ({"name": "paid", "payload": ["a"]}, "payload must be an object"),
+    ({"name": "paid", "ttl": "soon"}, "ttl"),
+    ({"name": "paid", "ttl": -1}, "ttl"),
+    ({"name": "paid", "ttl": "P200000D"}, "ttl: the duration .* is longer than 100 years"),
+    ({"name": "paid", "actor": ""}, "actor"),
+]
+
+
+def test_a_bad_message_is_refused_in_words(engine: Engine) -> None:
+    for arguments, words in BAD_MESSAGES:
+        with pytest.raises(InvalidInputError, match=words):
+            engine.send_message(**arguments)
     engine.deploy(STARTED_BY_MESSAGE)
     engine.run_until_idle()
     assert engine.instances.count() == 0
