@@ -65,6 +65,7 @@ from bpm_engine.core.lifecycle import COMPLETED, READY, TERMINAL_TOKENS, check_t
 from bpm_engine.core.needs import Lacking, Needs
 from bpm_engine.core.state import (
     InstanceStatus,
+    Json,
     LogKind,
     Phase,
     Scope,
@@ -104,7 +105,6 @@ class Marking:
         "draft",
         "graphs",
         "journal",
-        "results",
     )
 
     def __init__(self, draft: Draft, definitions: Definitions, context: Context) -> None:
@@ -114,7 +114,6 @@ class Marking:
         self.journal = Journal(draft, context)
         self.agenda: deque[tuple[Step, str]] = deque()
         self.graphs: dict[str, Graph] = {}
-        self.results: dict[str, Variables] = {}  # token id -> what its node produced, for the history
         self.dirty: dict[str, None] = {}  # scopes whose tokens have changed
         self.budget = context.limits.steps
         self.continued: str | None = None  # a token that has rested before its node already
@@ -122,7 +121,6 @@ class Marking:
     def begin(self) -> None:
         """Before each stimulus: budgets are per stimulus, so that batching stays invisible."""
         self.agenda.clear()
-        self.results.clear()
         self.dirty = {}
         self.budget = self.context.limits.steps
         self.continued = None
@@ -195,7 +193,8 @@ class Marking:
         """What the token rested for has come."""
         visit = self.visit(token)
         visit.is_answered = type(trigger) in ANSWERS
-        visit.ended_scope = trigger.scope_id if isinstance(trigger, Ended) else None
+        if type(trigger) is Ended:
+            visit.ended_scope = trigger.scope_id
         self.perform(visit, RESUME[visit.node.kind](visit, trigger))
 
     def perform(self, visit: Visit, effects: Iterable[Effect]) -> None:
@@ -223,6 +222,8 @@ class Marking:
 
     def spawn(self, scope: Scope, node_id: str, **fields: Any) -> Token:
         """A new token, about to enter its node."""
+        if "priority" not in fields:
+            fields["priority"] = self.draft.instance(scope.instance_id).priority
         token = Token(
             id=self.context.new_id(),
             tenant_id=scope.tenant_id,
@@ -230,9 +231,9 @@ class Marking:
             root_instance_id=scope.root_instance_id,
             scope_id=scope.id,
             node_id=node_id,
-            priority=fields.pop("priority", self.draft.instance(scope.instance_id).priority),
+            phase=UNENTERED,
             entered_at=self.context.now,
-            **{"phase": UNENTERED, **fields},
+            **fields,
         )
         self.draft.tokens.put(token.id, token)
         self._populate(scope.instance_id, 1)
@@ -265,8 +266,9 @@ class Marking:
         )
         self.draft.scopes.put(scope_id, after)
         self.dirty[scope_id] = None
-        if is_stuck(before) is not is_stuck(after) and (owner := self.owner(after)) is not None:
-            self.count(owner.scope_id, parked=1 if is_stuck(after) else -1)
+        stuck = is_stuck(after)
+        if is_stuck(before) is not stuck and (owner := self.owner(after)) is not None:
+            self.count(owner.scope_id, parked=1 if stuck else -1)
         if after.live == 0 and after.state is ACTIVE:
             self.agenda.append((CLOSING, scope_id))
 
@@ -274,9 +276,10 @@ class Marking:
         population = self.draft.population.get(instance_id)
         if population is None:
             population = self.draft.scope(instance_id).population
-        most = self.graph(instance_id).max_tokens or self.context.limits.tokens
-        if difference > 0 and population >= most:
-            raise Fault("TOO_MANY_TOKENS", f"the instance already has {population} tokens")
+        if difference > 0:
+            most = self.graph(instance_id).max_tokens or self.context.limits.tokens
+            if population >= most:
+                raise Fault("TOO_MANY_TOKENS", f"the instance already has {population} tokens")
         self.draft.set_counter(self.draft.population, instance_id, population + difference)
 
     # ------------------------------------------------------------------ resting and going on
@@ -306,16 +309,17 @@ class Marking:
         """
         if waits.may_have(visit.node, visit.token):
             waits.close(self, visit.token)
-        if result:
-            self.results[visit.token.id] = result
-            if visit.node.outputs:
-                visit.token = self.put(visit.token, local={**(visit.token.local or {}), **result})
-            else:
+        if not visit.node.outputs:
+            if result:
                 self.assign(visit, result)
-        if visit.is_answered and visit.node.outputs:
+            _complete(self, visit, result)
+            return
+        if result:
+            visit.token = self.put(visit.token, local={**(visit.token.local or {}), **result})
+        if visit.is_answered:
             self.queue(Step.COMPLETE, visit.token.id)
         else:
-            _complete(self, visit)
+            _complete(self, visit, None)
 
     def take(self, token: Token, flows: tuple[Flow, ...]) -> None:
         if len(flows) == 1:
@@ -364,17 +368,19 @@ class Marking:
         for child in children:
             self.start(child)
 
-    def end(self, token: Token, **fields: Any) -> None:
-        self.put(
+    def end(self, token: Token, output: Json = None) -> None:
+        ended = replace(
             token,
+            version=self.next_version(token),
             state=COMPLETED,
             waiting_for=None,
             topic=None,
             local=None,
+            output=output,
             lease_owner=None,
             lease_until=None,
-            **fields,
         )
+        self.change(token, ended)
 
 
 def is_stuck(scope: Scope) -> bool:
@@ -414,13 +420,15 @@ def _enter(marking: Marking, token: Token) -> None:
 
 
 def _complete_token(marking: Marking, token: Token) -> None:
-    _complete(marking, marking.visit(token))
+    _complete(marking, marking.visit(token), None)
 
 
-def _complete(marking: Marking, visit: Visit) -> None:
-    """Outputs are evaluated inside and written from outside; then the activity can be compensated."""
+def _complete(marking: Marking, visit: Visit, data: Variables | None) -> None:
+    """Outputs are evaluated inside and written from outside; then the activity can be compensated.
+
+    `data`: what the node produced, for the history; with outputs it is what they make of it.
+    """
     node, token = visit.node, visit.token
-    data = marking.results.pop(token.id, None)
     if node.outputs:
         data = visit.mapped(node.outputs)
         kept = write(marking.draft, visit.graph, token.scope_id, None, data)

@@ -7,13 +7,13 @@ loaded in sets of the same names, which is how "not there" is told from "not loo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+
+import msgspec
 
 from bpm_engine.core.context import DefinitionRef
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
     instances: frozenset[str] = frozenset()  # the row, its root scope and the chain of its callers
     tokens: frozenset[str] = frozenset()  # the row and its chain: scopes, their owners, instances, callers
     timers: frozenset[str] = frozenset()  # the row and the chain of its scope (and of its token)
@@ -32,7 +32,7 @@ class Needs:
         frozenset()
     )  # instance ids: unfinished compensation records, the scopes they name
     graphs: frozenset[str] = frozenset()  # definition ids
-    definitions: frozenset[DefinitionRef] = field(default=frozenset())
+    definitions: frozenset[DefinitionRef] = frozenset()
 
     def __or__(self, other: Needs) -> Needs:
         return Needs(**{name: getattr(self, name) | getattr(other, name) for name in NAMES})
@@ -41,19 +41,19 @@ class Needs:
         return any(getattr(self, name) for name in NAMES)
 
 
-NAMES = tuple(each.name for each in fields(Needs))
+NAMES = Needs.__struct_fields__
 
 
 def union(parts: Iterable[Needs]) -> Needs:
     wanted = tuple(parts)
     if len(wanted) == 1:
         return wanted[0]
-    merged: dict[str, frozenset[object]] = {}
+    merged: dict[str, set[object]] = {}
     for part in wanted:
         for name in NAMES:
             if value := getattr(part, name):
-                merged[name] = merged.get(name, frozenset()) | value
-    return Needs(**merged)  # type: ignore[arg-type]
+                merged.setdefault(name, set()).update(value)
+    return Needs(**{name: frozenset(values) for name, values in merged.items()})  # type: ignore[arg-type]
 
 
 class Lacking(Exception):  # noqa: N818 - not an error: a question

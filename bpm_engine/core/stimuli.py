@@ -7,15 +7,15 @@ late answer from a good one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+import msgspec
 
 from bpm_engine.core.retry import RetryPolicy
 from bpm_engine.core.state import Variables
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A worker's right to answer for a token: the version it got when it claimed."""
 
     token_id: str
@@ -23,8 +23,7 @@ class Claim:
     owner: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A technical fault: what a handler raised, what the engine found."""
 
     code: str
@@ -32,12 +31,11 @@ class Failure:
     traceback: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class Started(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     instance_id: str  # the new one
     tenant_id: str
     definition_id: str
-    variables: Variables = field(default_factory=dict)
+    variables: Variables = {}
     at: str | None = None  # start node; None: the none start
     event_payload: Variables | None = None  # of the message, signal or timer that started it
     business_key: str | None = None
@@ -50,14 +48,12 @@ class Started:
     retention: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkCompleted:
+class WorkCompleted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     claim: Claim
-    variables: Variables = field(default_factory=dict)
+    variables: Variables = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkFailed:
+class WorkFailed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """`retry_after` None: the policy decides; `final`: no retry whatever the policy says."""
 
     claim: Claim
@@ -67,99 +63,85 @@ class WorkFailed:
     policy: RetryPolicy | None = None  # the handler's own; the node's settings go before it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorThrown:
+class ErrorThrown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A handler raised BpmnError."""
 
     claim: Claim
     code: str
     message: str = ""
-    variables: Variables = field(default_factory=dict)
+    variables: Variables = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseExpired:
+class LeaseExpired(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     token_id: str
     version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Continued:
+class Continued(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A token that rested Ready at a node without a handler goes on (step budget, asyncBefore)."""
 
     claim: Claim
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimerFired:
+class TimerFired(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     timer_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageDelivered:
+class MessageDelivered(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     subscription_id: str
-    payload: Variables = field(default_factory=dict)
+    payload: Variables = {}
     message_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignalDelivered:
+class SignalDelivered(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     subscription_id: str
-    payload: Variables = field(default_factory=dict)
+    payload: Variables = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskCompleted:
+class TaskCompleted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A person finished a user task."""
 
     task_id: str
-    variables: Variables = field(default_factory=dict)
+    variables: Variables = {}
     user: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelRequested:
+class CancelRequested(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     instance_id: str
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuspendRequested:
+class SuspendRequested(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     instance_id: str
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeRequested:
+class ResumeRequested(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     instance_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryRequested:
+class RetryRequested(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """All incidents of the instance, or the one of a token."""
 
     instance_id: str
     token_id: str | None = None
-    variables: Variables = field(default_factory=dict)
+    variables: Variables = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkipRequested:
+class SkipRequested(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The incident's node counts as done, with these variables as its result."""
 
     token_id: str
-    variables: Variables = field(default_factory=dict)
+    variables: Variables = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VariablesSet:
+class VariablesSet(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     instance_id: str
     variables: Variables
     scope_id: str | None = None  # None: the root scope
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokensMoved:
+class TokensMoved(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Modification: what rests at `from_node` is cancelled, a token starts at `to_node`."""
 
     instance_id: str

@@ -89,6 +89,8 @@ def open_boundary(marking: Marking, visit: Visit) -> None:
 def open_handlers(marking: Marking, scope: Scope, graph: Graph) -> None:
     """Event sub-processes listen from the moment their scope begins (13.5.4)."""
     spec = graph.scopes[scope.node_id]
+    if not has_handlers(graph, spec):
+        return
     seen = view(marking.draft, scope.id)
     for handler_id in spec.handlers:
         for start_id in graph.scopes[handler_id].starts:

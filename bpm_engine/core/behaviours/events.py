@@ -81,6 +81,8 @@ def _thrown(visit: Visit, then: tuple[Effect, ...]) -> tuple[Effect, ...]:
     """Messages and signals first; an error, a terminate or a compensation decides what comes next."""
     spec = visit.node.spec
     events = spec.events if isinstance(spec, Throw) else ()
+    if not events:
+        return then
     said = tuple(effect for event in events if (effect := _said(visit, event)) is not None)
     for event in events:
         match event:
