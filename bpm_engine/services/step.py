@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from uuid_utils.compat import uuid7
+from uuid_utils import uuid7
 
 from bpm_engine.core import loading
 from bpm_engine.core.advance import AdvanceError, advance
