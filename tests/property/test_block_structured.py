@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Set
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.generator.blocks import Block, Guarded, walk
+from support.generator.blocks import Block, Call, Guarded, Repeat, Task, children, walk
 from support.generator.trees import Shape, trees
 from support.generator.xml import to_xml
 from support.oracle import Story, tell
 from support.player import Player
-from support.playing import Board, Pending, Performance, graphs_of
+from support.playing import Board, Choose, Pending, Performance, graphs_of
 
 from bpm_engine.bpmn.load import load
 from bpm_engine.core import stimuli
@@ -38,12 +38,8 @@ def told_by(player: Player, tree: Block, seed: int | None = None) -> Story:
     return performance.story()
 
 
-class shuffled:  # noqa: N801 - reads as a choice: run(shuffled(…))
-    def __init__(self, chance: random.Random) -> None:
-        self.chance = chance
-
-    def __call__(self, pending: Sequence[Pending]) -> Pending:
-        return self.chance.choice(pending)
+def shuffled(chance: random.Random) -> Choose:
+    return lambda pending: chance.choice(pending)
 
 
 def same(found: Story, expected: Story) -> None:
@@ -72,9 +68,24 @@ def test_the_order_of_independent_answers_does_not_change_the_outcome(tree: Bloc
     expected = tell(tree)
     assert found.completed == expected.completed
     assert Counter(found.answered) == Counter(expected.answered)
-    assert found.variables == expected.variables
+    contended = {f"v_{task}" for task in called_beside(tree)}
+    assert without(found.variables, contended) == without(expected.variables, contended)
     handlers = Counter(each.handler for each in found.compensated)
     assert handlers == Counter(each.handler for each in expected.compensated)
+
+
+def called_beside(tree: Block, repeated: bool = False, called: bool = False) -> Iterator[str]:
+    """Tasks of processes that are called several times at once: the last call to end writes last."""
+    if isinstance(tree, Task) and repeated and called:
+        yield tree.id
+    repeated = repeated or (isinstance(tree, Repeat) and tree.parallel)
+    called = called or isinstance(tree, Call)
+    for child in children(tree):
+        yield from called_beside(child, repeated, called)
+
+
+def without(variables: Mapping[str, object], names: Set[str]) -> dict[str, object]:
+    return {name: value for name, value in variables.items() if name not in names}
 
 
 @settings(max_examples=120)
@@ -174,7 +185,7 @@ def test_a_cancelled_instance_leaves_nothing_behind(tree: Block, answers: int) -
 @given(trees(Shape(depth=2)))
 def test_generated_processes_are_valid_and_proved_sound(tree: Block) -> None:
     loaded = load(to_xml(tree).encode(), support=True)
-    assert [str(problem) for problem in loaded.problems if problem.code != "DEAD_NODE"] == []
+    assert [str(problem) for problem in loaded.problems] == []
 
 
 def test_the_generator_uses_every_block() -> None:

@@ -25,7 +25,7 @@ from bpm_engine.core.state import TokenState, Waiting
 
 MOST_ANSWERS = 12
 MOST_TOKENS = 10
-INCLUSIVE = (Kind.TASK, Kind.INCLUSIVE, Kind.EXCLUSIVE, Kind.INCLUSIVE)
+INCLUSIVE = (Kind.TASK, Kind.INCLUSIVE, Kind.EXCLUSIVE, Kind.PARALLEL)
 
 
 def marking_of(player: Player) -> Marking:
@@ -101,7 +101,7 @@ def test_every_marking_is_one_that_the_specification_allows(net: Net, data: st.D
 
 
 @settings(max_examples=200)
-@given(nets(kinds=INCLUSIVE), st.data())
+@given(nets(kinds=INCLUSIVE, hub=Kind.INCLUSIVE), st.data())
 def test_an_inclusive_join_fires_when_no_token_can_still_come(net: Net, data: st.DataObject) -> None:
     play(net, data.draw)
 
@@ -123,7 +123,7 @@ def test_what_was_proved_sound_never_deadlocks(net: Net, data: st.DataObject) ->
 
 @pytest.mark.slow
 @settings(max_examples=20_000)
-@given(nets(most=12, kinds=INCLUSIVE), st.data())
+@given(nets(most=12, kinds=INCLUSIVE, hub=Kind.INCLUSIVE), st.data())
 def test_inclusive_joins_at_length(net: Net, data: st.DataObject) -> None:
     play(net, data.draw)
 

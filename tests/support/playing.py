@@ -155,9 +155,13 @@ class Performance:
     # ---------------------------------------------------------------- answering
 
     def alone(self, pending: Pending) -> bool:
-        """Whether the answer is one stimulus, and no other is needed before or after it."""
+        """Whether the answer is one stimulus at the present time: no other needed, no clock moved for it."""
+        if pending.token.waiting_for is Waiting.RETRY:
+            return False
         block = self._blocks[pending.token.node_id]
-        return pending.token.waiting_for is not Waiting.RETRY and isinstance(block, Task | EventChoice)
+        if isinstance(block, EventChoice):
+            return block.triggers[block.winner] is not Trigger.TIMER
+        return isinstance(block, Task)
 
     def answer_all(self, pending: Sequence[Pending]) -> None:
         """The answers to several, in one batch."""

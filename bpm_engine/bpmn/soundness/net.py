@@ -202,6 +202,8 @@ def _outcomes(graph: Graph, node: Node) -> list[Outcome]:
         else:
             added = [*added, *(a | way for a, way in product(added, ways))]
             added = added[: MAX_OUTCOMES + 1]
+    if not leaving:  # only ever left by an error that nothing here catches: it ends this scope as well
+        leaving = [Outcome(frozenset(), clears=True)]
     return _distinct(Outcome(o.places | a, o.clears) for o, a in product(leaving, added))[: MAX_OUTCOMES + 1]
 
 

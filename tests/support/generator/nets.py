@@ -54,15 +54,18 @@ INNER = (Kind.TASK, Kind.PASS, Kind.EXCLUSIVE, Kind.PARALLEL, Kind.INCLUSIVE)
 
 
 @st.composite
-def nets(draw: st.DrawFn, most: int = 10, kinds: tuple[Kind, ...] = INNER) -> Net:
-    """A tree of nodes from the start, then further flows; back only to tasks."""
-    count = number(draw, 2, most)
+def nets(draw: st.DrawFn, most: int = 10, kinds: tuple[Kind, ...] = INNER, hub: Kind | None = None) -> Net:
+    """A tree of nodes from the start, then further flows; back only to tasks. Many flows lead to a hub."""
+    count = number(draw, 2 if hub is None else 5, most)
     chosen = [Kind.TASK, *(choose(draw, kinds) for _ in range(count - 1))]
+    if hub is not None:
+        chosen[-1] = hub
     pairs = [(number(draw, 0, index - 1), index) for index in range(1, count)]
     tasks = [index for index, kind in enumerate(chosen) if kind is Kind.TASK]
     for _ in range(number(draw, 0, 6)):
         source = number(draw, 0, count - 1)
-        target = choose(draw, [*range(source + 1, count), *tasks])
+        to_hub = hub is not None and source < count - 1 and flag(draw)
+        target = count - 1 if to_hub else choose(draw, [*range(source + 1, count), *tasks])
         if (source, target) not in pairs:
             pairs.append((source, target))
     return _named(chosen, pairs)
