@@ -46,11 +46,11 @@ PASSED_OVER = frozenset({"event", "repeat"})  # a throw in these compensates the
 def record(marking: Marking, visit: Visit, order: int) -> None:
     """Arm compensation: once per completion, with the variables as they are now."""
     node, token = visit.node, visit.token
-    if (node.undo is None and visit.ended_scope is None) or token.mode is Mode.COMPENSATION:
+    if token.mode is Mode.COMPENSATION:
         return
     if node.undo is not None:
         _write(marking, token, order, handler_id=node.undo, snapshot=visit.view().flat())
-    elif _can_be_undone(visit.graph.scopes[node.id]):
+    elif visit.ended_scope is not None and _can_be_undone(visit.graph.scopes[node.id]):
         _write(marking, token, order, inner_scope_id=visit.ended_scope)
 
 

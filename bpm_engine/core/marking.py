@@ -323,11 +323,11 @@ class Marking:
 
     def take(self, token: Token, flows: tuple[Flow, ...]) -> None:
         if len(flows) == 1:
-            self._move(token, flows[0])
+            self.move(token, flows[0])
         else:
             self._fork(token, flows)
 
-    def _move(self, token: Token, flow: Flow) -> None:
+    def move(self, token: Token, flow: Flow) -> None:
         moved = replace(
             token,
             version=self.next_version(token),
@@ -347,7 +347,7 @@ class Marking:
             entered_at=self.context.now,
         )
         self.change(token, moved)
-        self.start(moved)
+        self.agenda.append((ENTERING, token.id))
 
     def _fork(self, token: Token, flows: tuple[Flow, ...]) -> None:
         """R22: the parent is completed, its children share a group."""
@@ -432,18 +432,19 @@ def _complete(marking: Marking, visit: Visit, data: Variables | None) -> None:
     if node.outputs:
         data = visit.mapped(node.outputs)
         kept = write(marking.draft, visit.graph, token.scope_id, None, data)
-        token = marking.put(token, local={**(token.local or {}), **kept}) if kept else token
+        if kept:
+            token = visit.token = marking.put(token, local={**(token.local or {}), **kept})
     entry = marking.journal.log(PASSED, token, data={"output": data} if data else None)
     if node.is_activity:
-        visit.token = token
-        compensation.record(marking, visit, entry.seq)
+        if node.undo is not None or visit.ended_scope is not None:
+            compensation.record(marking, visit, entry.seq)
         marking.journal.activity_completed(node, entry)
     if node.emit is not None:
         throwing.emit(marking, visit, node.emit)
     if node.async_after or marking.is_halted(token.instance_id):
         _rest_leaving(marking, token)
     elif len(node.outgoing) == 1 and node.outgoing[0].condition is None:
-        marking.take(token, node.outgoing)
+        marking.move(token, node.outgoing[0])
     else:
         marking.queue(Step.LEAVE, token.id)
 
