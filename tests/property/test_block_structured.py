@@ -183,9 +183,10 @@ def test_a_cancelled_instance_leaves_nothing_behind(tree: Block, answers: int) -
 
 @settings(max_examples=60)
 @given(trees(Shape(depth=2)))
-def test_generated_processes_are_valid_and_proved_sound(tree: Block) -> None:
+def test_generated_processes_are_valid_and_never_called_unsound(tree: Block) -> None:
+    """Undecided is an answer: an event that may fire again and again into a join is beyond the check."""
     loaded = load(to_xml(tree).encode(), support=True)
-    assert [str(problem) for problem in loaded.problems] == []
+    assert {problem.code for problem in loaded.problems} <= {"SOUNDNESS_UNDECIDED"}, loaded.problems
 
 
 def test_the_generator_uses_every_block() -> None:
