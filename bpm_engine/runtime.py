@@ -263,6 +263,7 @@ def _policy(config: Config, handlers: Handlers) -> Policy:
         ),
         retry=RetryPolicy(attempts=config.retry_attempts),
         on_failure=config.on_failure,
+        retention=int(config.retention),
         step_events=config.step_events,
         handles=handlers.__contains__,
         message_ttl=timedelta(seconds=config.message_ttl),
@@ -295,5 +296,6 @@ def _executor_config(config: Config, runtime: Runtime) -> ExecutorConfig:
         prefixes=config.worker_types,
         missing_handler=config.missing_handler,
         batch=config.batch,
+        suspicion=max(1, config.recoveries // 3),
         limits=runtime.value_limits,
     )

@@ -40,6 +40,7 @@ class Context:
     limits: Limits = field(default_factory=Limits)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     on_failure: OnFailure = "fail"
+    retention: int | None = None  # seconds that an ended instance is kept, where the model does not say
     step_events: bool = True  # write an outbox event per completed activity
     handles: Callable[[str], bool] = lambda topic: False  # whether a handler takes a send task's topic
 

@@ -12,6 +12,7 @@ from bpm_engine.core.agenda import Step
 from bpm_engine.core.answers import APPLIED, STEP_OF, reset_steps
 from bpm_engine.core.behaviours.events import payload_of
 from bpm_engine.core.changes import Outcome, Refused, Stale
+from bpm_engine.core.context import Context
 from bpm_engine.core.effects import Happened
 from bpm_engine.core.lifecycle import HALTED_INSTANCES, TERMINAL_INSTANCES, TERMINAL_TOKENS
 from bpm_engine.core.needs import Lacking, Needs
@@ -110,14 +111,14 @@ def _new_instance(marking: Marking, stimulus: Started, graph: Graph) -> Instance
         idempotency_key=stimulus.idempotency_key,
         input_hash=stimulus.input_hash,
         priority=stimulus.priority,
-        retention=_retention(graph) if stimulus.retention is None else stimulus.retention,
+        retention=_retention(graph, marking.context) if stimulus.retention is None else stimulus.retention,
         started_at=marking.context.now,
     )
 
 
-def _retention(graph: Graph) -> int | None:
+def _retention(graph: Graph, context: Context) -> int | None:
     if graph.retention is None:
-        return None
+        return context.retention
     duration = parse_duration(graph.retention)
     return int((duration.rest + timedelta(days=30 * duration.months)).total_seconds())
 

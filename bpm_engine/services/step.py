@@ -95,6 +95,7 @@ class Policy:
     limits: Limits = field(default_factory=Limits)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     on_failure: OnFailure = "fail"
+    retention: int | None = None
     step_events: bool = True
     handles: Callable[[str], bool] = lambda topic: False
     message_ttl: timedelta = timedelta(hours=1)  # of messages that processes throw
@@ -249,6 +250,7 @@ class _Game:
             limits=policy.limits,
             retry=policy.retry,
             on_failure=policy.on_failure,
+            retention=policy.retention,
             step_events=policy.step_events,
             handles=policy.handles,
         )

@@ -107,14 +107,12 @@ def _check(value: Any, where: str, limits: Limits, depth: int) -> bool:
         case str():
             _check_text(value, where)
             return False
-        case int():
+        case float() if not math.isfinite(value):
+            raise InvalidInputError(f"{where} is {value}, which JSON does not have")
+        case int() | float():
             if abs(value) >= 10**limits.digits:
                 raise InvalidInputError(f"{where} is a number with more than {limits.digits} digits")
-            return False
-        case float():
-            if not math.isfinite(value):
-                raise InvalidInputError(f"{where} is {value}, which JSON does not have")
-            return abs(value) >= EXACT
+            return isinstance(value, float) and abs(value) >= EXACT
         case list() | tuple():
             inner = [_check(item, f"{where}[{i}]", limits, depth + 1) for i, item in enumerate(value)]
             return any(inner)

@@ -25,7 +25,7 @@ from bpm_engine.store.records import INSTANCE, TOKEN
 from bpm_engine.store.rows import id_source, row_source
 from bpm_engine.store.schema import process_instance, scope, token
 from bpm_engine.store.transaction import Transaction
-from bpm_engine.store.types import Id, Instant
+from bpm_engine.store.types import Id, Instant, Unreadable
 
 NOW = sa.bindparam("now", type_=Instant)
 UNTIL = sa.bindparam("until", type_=Instant)
@@ -87,12 +87,19 @@ def claim_tokens(
 
 
 def load_work(tx: Transaction, tokens: Sequence[Token]) -> list[Work]:
-    """What the handlers of claimed tokens get, in two statements for all of them."""
+    """What the handlers of claimed tokens get, in two statements for all of them.
+
+    A token whose variables cannot be read is left out: its lease runs out, and nobody else waits for it.
+    """
     if not tokens:
         return []
     instances = {i.id: i for i in INSTANCE.read(tx.execute(INSTANCES, _ids(t.instance_id for t in tokens)))}
     visible: dict[str, Variables] = {}
+    spoilt: set[str] = set()
     for row in tx.execute(VISIBLE_VARIABLES, _ids(t.scope_id for t in tokens)):
+        if isinstance(row.variables, Unreadable) or isinstance(row.loop, Unreadable):
+            spoilt.add(row.start)
+            continue
         layer = (row.loop or {}) | row.variables  # outermost first
         visible[row.start] = visible.get(row.start, {}) | layer
     return [
@@ -102,7 +109,7 @@ def load_work(tx: Transaction, tokens: Sequence[Token]) -> list[Work]:
             variables=visible.get(t.scope_id, {}) | (t.local or {}),
         )
         for t in tokens
-        if t.instance_id in instances
+        if t.instance_id in instances and t.scope_id not in spoilt
     ]
 
 

@@ -27,6 +27,7 @@ BAD_VARIABLES: list[tuple[Any, str]] = [
     ({"a": "\ud800"}, r"contains the character U\+D800"),
     ({"a": float("1e5000")}, "variables.a is inf"),
     ({"a": 10**5000}, "more than 40 digits"),
+    ({"a": 1e300}, "more than 40 digits"),
     ({"a": NESTED}, "nested deeper than 32 levels"),
     ({"a": "x" * 300_000}, "variables.a has 300002 bytes of JSON; 256000 are allowed"),
     ({f"a{n}": "x" * 250_000 for n in range(5)}, "bytes of JSON; 1000000 are allowed"),
@@ -188,4 +189,15 @@ def test_an_unreadable_row_harms_its_own_instance_only(engine: Engine) -> None:
         engine.send_message("paid", "A-1")
     assert rows(engine)["message"] == 0
     assert engine.send_message("paid", "A-2") == "delivered"
+    assert engine.instances.get(good.id).status == "Completed"
+
+
+def test_unreadable_variables_do_not_keep_others_from_being_claimed(engine: Engine) -> None:
+    engine.deploy(WORK)
+    engine.handler("work")(lambda work: {})
+    spoilt, good = engine.start("p"), engine.start("p")
+    unreadable = sa.text("""UPDATE scope SET variables = '{"a": 1e5000}' WHERE id = :id""")
+    with engine.begin() as connection:
+        connection.execute(unreadable.bindparams(sa.bindparam("id", spoilt.id, Id)))
+    engine.run_until_idle()
     assert engine.instances.get(good.id).status == "Completed"
