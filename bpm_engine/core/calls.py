@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
     from bpm_engine.core.visit import Visit
 
+# Every instance begins and ends: see `marking` on words.
+CLOSED, COMPLETED = ScopeState.COMPLETED, InstanceStatus.COMPLETED
+STARTED, ENDED = LogKind.STARTED, LogKind.ENDED
+
 
 def begin_instance(
     marking: Marking, instance: Instance, graph: Graph, variables: Variables, starts: Sequence[str]
@@ -52,7 +56,7 @@ def begin_instance(
     )
     draft.scopes.put(scope.id, scope)
     data = {"definition": instance.definition_key, "version": instance.definition_version}
-    entry = marking.journal.log_instance(LogKind.STARTED, instance, {**data, "variables": variables})
+    entry = marking.journal.log_instance(STARTED, instance, {**data, "variables": variables})
     marking.journal.publish(entry, "instance.started", {**data, "business_key": instance.business_key})
     waits.open_handlers(marking, scope, graph)
     return [marking.spawn(scope, node_id) for node_id in starts]
@@ -93,9 +97,9 @@ def _events(graph: Graph, node_id: str) -> tuple[object, ...]:
 
 
 def end_instance(marking: Marking, root: Scope) -> None:
-    scopes.shut(marking, root, ScopeState.COMPLETED)
-    instance = _end(marking, marking.draft.instance(root.instance_id), InstanceStatus.COMPLETED)
-    entry = marking.journal.log_instance(LogKind.ENDED, instance)
+    scopes.shut(marking, root, CLOSED)
+    instance = _end(marking, marking.draft.instance(root.instance_id), COMPLETED)
+    entry = marking.journal.log_instance(ENDED, instance)
     marking.journal.publish(entry, "instance.completed", {"definition": instance.definition_key})
     if instance.parent_token_id is not None:
         caller = marking.draft.token(instance.parent_token_id)

@@ -39,9 +39,8 @@ from bpm_engine.core.state import (
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 A = TypeVar("A", LogEntry, OutboxEvent, ThrownMessage, ThrownSignal)
-Undo = list[tuple[Any, Any, Any]]  # a dict, a key and what it held; or a list that grew
+Undo = list[Any]  # a dict, a key and what it held; or a list that grew by one
 NOTHING: Any = object()
-GREW: Any = object()
 
 
 class Table(msgspec.Struct, Generic[K, R]):
@@ -184,7 +183,7 @@ class Draft:
 
     def append(self, rows: list[A], row: A) -> None:
         """To the history, the outbox, or what is thrown."""
-        self.undo.append((rows, GREW, None))
+        self.undo.append(rows)
         rows.append(row)
 
     def keep(self) -> None:
@@ -194,15 +193,20 @@ class Draft:
     def rollback(self, mark: int = 0) -> None:
         """To a length that `undo` had, or to the last `keep`."""
         while len(self.undo) > mark:
-            place, key, before = self.undo.pop()
-            if key is GREW:
-                row = place.pop()
-                if place is self.log:
-                    self.seq[row.instance_id] = row.seq - 1
-            elif before is NOTHING:
+            change = self.undo.pop()
+            if type(change) is list:
+                self._shrink(change)
+                continue
+            place, key, before = change
+            if before is NOTHING:
                 del place[key]
             else:
                 place[key] = before
+
+    def _shrink(self, rows: list[Any]) -> None:
+        row = rows.pop()
+        if rows is self.log:
+            self.seq[row.instance_id] = row.seq - 1
 
     # ------------------------------------------------------------------ what may be concluded from absence
 

@@ -167,16 +167,13 @@ class Marking:
                 step, row_id = agenda.popleft()
                 if step is CLOSING:
                     scopes.close_if_empty(self, row_id)
-                else:
-                    self._take_step(step, row_id)
+                    continue
+                token = self.draft.token(row_id)
+                if token.state not in TERMINAL_TOKENS:
+                    phase, act = _STEPS[step]
+                    self.attempt(token, phase, act, self, token)
             if not joins.settle(self):
                 return
-
-    def _take_step(self, step: Step, token_id: str) -> None:
-        token = self.draft.token(token_id)
-        if token.state not in TERMINAL_TOKENS:
-            phase, act = _STEPS[step]
-            self.attempt(token, phase, act, self, token)
 
     def attempt(self, token: Token, phase: Phase, act: Callable[[*Ts], None], *args: *Ts) -> None:
         """Do it wholly, or not at all and with an incident on the token."""

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
     from bpm_engine.core.visit import Visit
 
-LIVING = frozenset({ScopeState.ACTIVE, ScopeState.COMPENSATING})
+ACTIVE = ScopeState.ACTIVE
+LIVING = frozenset({ACTIVE, ScopeState.COMPENSATING})
 
 
 # ------------------------------------------------------------------ beginning
@@ -78,7 +79,7 @@ def begin(marking: Marking, scope: Scope, owner: Token) -> None:
 
 def close_if_empty(marking: Marking, scope_id: str) -> None:
     scope = marking.draft.scope(scope_id)
-    if scope.live or scope.state is not ScopeState.ACTIVE:
+    if scope.live or scope.state is not ACTIVE:
         return
     owner = marking.owner(scope)
     if owner is None:
