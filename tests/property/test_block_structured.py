@@ -219,6 +219,7 @@ def test_the_generator_uses_every_block() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_600)
 @settings(max_examples=5_000)
 @given(trees(), st.integers(0, 2**32))
 def test_stories_at_length(tree: Block, seed: int) -> None:
@@ -228,6 +229,7 @@ def test_stories_at_length(tree: Block, seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_600)
 @settings(max_examples=5_000)
 @given(trees(ANY_ORDER), st.integers(0, 2**32))
 def test_any_order_at_length(tree: Block, seed: int) -> None:

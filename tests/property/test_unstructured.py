@@ -122,6 +122,7 @@ def test_what_was_proved_sound_never_deadlocks(net: Net, data: st.DataObject) ->
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_600)
 @settings(max_examples=20_000)
 @given(nets(most=12, kinds=INCLUSIVE, hub=Kind.INCLUSIVE), st.data())
 def test_inclusive_joins_at_length(net: Net, data: st.DataObject) -> None:
@@ -129,6 +130,7 @@ def test_inclusive_joins_at_length(net: Net, data: st.DataObject) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_600)
 @settings(max_examples=10_000)
 @given(nets(most=12, kinds=INNER), st.data())
 def test_markings_at_length(net: Net, data: st.DataObject) -> None:
