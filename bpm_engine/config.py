@@ -80,7 +80,7 @@ class Config:
     outbox_attempts: int = 20
     outbox_lease: float = 30.0
     outbox_threads: int = 32  # receivers served at the same time
-    outbox_source: str = "/bpm-engine"  # the CloudEvents source, before the tenant; an URI of your own is best
+    outbox_source: str = "/bpm-engine"  # the CloudEvents source, before the tenant
     outbox_purge: float = 7 * 86400.0  # R40
     retention: float = 30 * 86400.0  # R46
     retention_cap: float = 365 * 86400.0
