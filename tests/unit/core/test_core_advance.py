@@ -13,8 +13,8 @@ from support.player import START, Player
 from bpm_engine.core import stimuli as s
 from bpm_engine.core.advance import ANSWERS, AdvanceError, advance
 from bpm_engine.core.behaviours import ENTER, RESUME, render_elements
-from bpm_engine.core.changes import Applied, Changes, Stale
-from bpm_engine.core.context import Context
+from bpm_engine.core.changes import Applied, Changes, Refused, Stale
+from bpm_engine.core.context import Context, Limits
 from bpm_engine.core.loading import named
 from bpm_engine.core.marking import PERFORM
 from bpm_engine.core.needs import Needs, union
@@ -101,6 +101,19 @@ def test_the_same_arguments_give_the_same_changes_and_nothing_else_changes():
             player, whole, [facts[number]], context()
         )
         assert versionless(whole) == before
+
+
+def test_a_refused_stimulus_takes_back_only_its_own_part_of_the_batch():
+    player, facts = world()
+    full = Context(now=START, new_id=context().new_id, limits=Limits(tokens=2))
+    one_too_many = s.TokensMoved(instance_id=player.root, from_node=None, to_node="c")
+    changes = changes_of(player, player.world.whole(), [facts[7], one_too_many], full)
+    assert changes.outcomes == [
+        Applied(),
+        Refused("TOO_MANY_TOKENS", "the instance already has 2 tokens"),
+    ]
+    assert changes.patches == {player.root: {"z": 1}}
+    assert [entry.kind for entry in changes.log] == ["variables"]
 
 
 @pytest.mark.parametrize("number", [0, 1, 5, 6])
