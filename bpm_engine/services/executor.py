@@ -75,6 +75,7 @@ class ExecutorConfig:
     prefixes: tuple[str, ...] = ()
     missing_handler: Literal["fail", "leave"] = "fail"
     batch: int = 300  # tokens held at most for the threads
+    suspicion: int = 3  # losses of workers after which a token runs with no other such token beside it
     limits: Limits = field(default_factory=Limits)
 
 
@@ -113,6 +114,7 @@ class Executor:
         self._chains: dict[str, int] = {}  # token -> hand-offs so far, between hand-off and start
         self._draining = False
         self._transactions = threading.BoundedSemaphore(config.transactions)
+        self._suspect = False  # whether a token runs that may have killed its last workers
         self._handed_in: dict[Claim, timedelta] = {}  # results on their way, with their leases
         self._threads: Threads[Running] = Threads(config.threads, self._run_sync)
         self._loop = EventLoop()
@@ -131,9 +133,13 @@ class Executor:
         if free <= 0 or self._draining:
             return 0
         work = self._claim(free)
-        surplus = [each for each in work if not self.begin(each)]
-        self._give_back([each.claim for each in surplus])
-        return len(work) - len(surplus)
+        admitted = [each for each in work if self._admit(each)]
+        kept = {each.token.id for each in admitted}
+        surplus = [each.claim for each in work if each.token.id not in kept]
+        self._give_back(surplus, tell=False)  # first: what begins now may kill this process
+        for each in admitted:
+            self._begin(each)
+        return len(admitted)
 
     def run_here(self) -> int:
         """Claim and run in this thread, one after the other, and commit; how many tokens.
@@ -171,14 +177,15 @@ class Executor:
             return self._without_handler(claimed)
         return self._run(Running(claimed, handler, self._work(claimed)))
 
-    def _give_back(self, unwanted: Sequence[Claim]) -> None:
-        """Ready again, for anybody; if that fails, their leases run out."""
+    def _give_back(self, unwanted: Sequence[Claim], *, tell: bool = True) -> None:
+        """Ready again, for anybody; if that fails, their leases run out. `tell`: wake up idle workers."""
         if not unwanted:
             return
         try:
             with self._store.transaction() as tx:
                 claims.release_tokens(tx, unwanted)
-                tx.wake()
+                if tell:
+                    tx.wake()
         except UnavailableError as error:
             logger.warning("%d tokens could not be given back: %s", len(unwanted), error)
 
@@ -271,6 +278,9 @@ class Executor:
             if running is not None and self._running.get(running.claim.token_id) is running:
                 del self._running[running.claim.token_id]
             self._ended.notify_all()
+        if running is not None and self._is_suspect(running.claimed.token):
+            self._suspect = False
+            self._store.wakeups.notify()  # others may wait for their turn
 
     def _lease(self, handler: Handler | None) -> timedelta:
         own = handler.lease if handler is not None else None
@@ -278,19 +288,31 @@ class Executor:
 
     # -------------------------------------------------------------- running
 
-    def begin(self, claimed: claims.Work) -> bool:
-        """Run a token that was claimed: by its handler, or by the engine where it needs none. False: there is
-        no place for it."""
+    def _admit(self, claimed: claims.Work) -> bool:
+        """Take a place for a token that was claimed, where it needs one; False: there is none."""
+        handler = self._handlers.get(claimed.token.topic or "")
+        if handler is None:
+            return True
+        with self._lock:
+            suspect = self._is_suspect(claimed.token)
+            if not self._has_place(handler) or (suspect and self._suspect):
+                return False
+            self._suspect = self._suspect or suspect
+            self._take_place(handler)
+            return True
+
+    def _begin(self, claimed: claims.Work) -> None:
+        """By its handler, or by the engine where it needs none."""
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
             self._hand_in(claimed, self._without_handler(claimed), self._config.lease)
-            return True
-        with self._lock:
-            if not self._has_place(handler):
-                return False
-            self._take_place(handler)
-        self._start(claimed, handler)
-        return True
+        else:
+            self._start(claimed, handler)
+
+    def _is_suspect(self, token: Token) -> bool:
+        """A worker that dies takes all its work with it. Of what was lost again and again one at a time is
+        run, so that the one that kills is told from those that were only near."""
+        return token.recoveries >= self._config.suspicion
 
     def _without_handler(self, claimed: claims.Work) -> Stimulus:
         """The engine carries on by itself where no topic is named; an unknown topic fails at once (R21)."""

@@ -1,0 +1,117 @@
+"""The processes and handlers of the fault tests. Every handler enters its run in the ledger.
+
+`tour` passes through everything that writes: work, fork and join, a timer, a message to itself, a call, an
+undo. `saga` is a row of steps that are undone when one of them fails for good. `scheduled` starts by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from itertools import pairwise
+
+from support.ledger import Ledger
+
+from bpm_engine.engine import Engine
+from bpm_engine.handlers import Retry, Work
+
+HEAD = (
+    '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:bpm="urn:bpm-engine:1" '
+    'id="faults" targetNamespace="https://example.com/faults">'
+)
+STEPS = ("one", "two", "three", "four", "five")
+
+
+def _chain(*nodes: str) -> str:
+    flows = pairwise(nodes)
+    return "".join(f'<sequenceFlow id="{a}_{b}" sourceRef="{a}" targetRef="{b}"/>' for a, b in flows)
+
+
+_TOUR = f"""{HEAD}
+<message id="ping" name="ping"/>
+<process id="tour" isExecutable="true">
+  <startEvent id="start"/>
+  <serviceTask id="first" bpm:topic="work" bpm:compensate="undo"/>
+  <parallelGateway id="fork"/>
+  <serviceTask id="left" bpm:topic="work"/>
+  <parallelGateway id="join"/>
+  <intermediateCatchEvent id="pause">
+    <timerEventDefinition><timeDuration>PT0.1S</timeDuration></timerEventDefinition>
+  </intermediateCatchEvent>
+  <intermediateThrowEvent id="throw"><messageEventDefinition messageRef="ping"/></intermediateThrowEvent>
+  <intermediateCatchEvent id="catch"><messageEventDefinition messageRef="ping"/></intermediateCatchEvent>
+  <callActivity id="call" calledElement="single"/>
+  <intermediateThrowEvent id="back"><compensateEventDefinition/></intermediateThrowEvent>
+  <serviceTask id="last" bpm:topic="work"/>
+  <endEvent id="end"/>
+  {_chain("start", "first", "fork", "left", "join", "pause", "throw", "catch", "call", "back", "last", "end")}
+  <sequenceFlow id="fork_join" sourceRef="fork" targetRef="join"/>
+</process>
+<process id="single" isExecutable="true">
+  <startEvent id="begin"/><serviceTask id="task" bpm:topic="work"/><endEvent id="finish"/>
+  {_chain("begin", "task", "finish")}
+</process>
+</definitions>"""
+
+_SCHEDULED = f"""{HEAD}
+<process id="scheduled" isExecutable="true">
+  <startEvent id="start">
+    <timerEventDefinition><timeDate>2020-01-01T00:00:00Z</timeDate></timerEventDefinition>
+  </startEvent>
+  <serviceTask id="task" bpm:topic="work"/><endEvent id="end"/>
+  {_chain("start", "task", "end")}
+</process>
+</definitions>"""
+
+_TASKS = "".join(f'<serviceTask id="{step}" bpm:topic="step" bpm:compensate="undo"/>' for step in STEPS)
+_SAGA = f"""{HEAD}
+<process id="saga" isExecutable="true" bpm:saga="true">
+  <startEvent id="start"/>{_TASKS}<endEvent id="end"/>
+  {_chain("start", *STEPS, "end")}
+</process>
+</definitions>"""
+
+
+def one_task(key: str, topic: str) -> bytes:
+    tasks = f'<startEvent id="start"/><serviceTask id="task" bpm:topic="{topic}"/><endEvent id="end"/>'
+    process = f'<process id="{key}" isExecutable="true">{tasks}{_chain("start", "task", "end")}</process>'
+    return f"{HEAD}{process}</definitions>".encode()
+
+
+TOUR, SCHEDULED, SAGA = (text.encode() for text in (_TOUR, _SCHEDULED, _SAGA))
+
+
+def register(engine: Engine, ledger_path: str) -> None:
+    ledger = Ledger(ledger_path)
+
+    def enter(work: Work) -> None:
+        ledger.enter(work.idempotency_key, work.instance_id, work.node_id, work.attempt)
+
+    @engine.handler("work")
+    def work(work: Work) -> dict[str, object]:
+        enter(work)
+        return {work.node_id: "done"}
+
+    @engine.handler("undo")
+    def undo(work: Work) -> None:
+        enter(work)
+
+    @engine.handler("step", retry=Retry(attempts=1))
+    def step(work: Work) -> None:
+        if work.get("fails_at") == work.node_id:
+            raise RuntimeError("this step fails for good")
+        enter(work)
+
+    @engine.handler("poison")
+    def poison(work: Work) -> None:
+        enter(work)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    @engine.handler("patient")
+    def patient(work: Work) -> dict[str, object]:
+        """Runs until the test has written `go` for its instance, or the engine tells it to stop."""
+        enter(work)
+        while not work.cancelled and not ledger.effects(f"go {work.instance_id}"):
+            time.sleep(0.02)
+        return {"by": os.getpid()}
