@@ -13,9 +13,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from pages.api import render_api
+from pages.conformance import render_conformance
 from pages.dialects import render_dialects
 from pages.extension import render_extension
 from pages.problems import render_problems
+from pages.schema import render_schema
 
 from bpm_engine.core.behaviours import render_elements
 from bpm_engine.core.lifecycle import render_states
@@ -24,10 +26,12 @@ REFERENCE = Path(__file__).parent / "reference"
 
 PAGES: dict[str, Callable[[], str]] = {
     "api.md": render_api,
+    "conformance.md": render_conformance,
     "dialects.md": render_dialects,
     "elements.md": render_elements,
     "extension.md": render_extension,
     "problems.md": render_problems,
+    "schema.md": render_schema,
     "states.md": render_states,
 }
 
