@@ -76,7 +76,7 @@ def test_reduction_neither_hides_nor_invents_a_stuck_marking(
 @settings(max_examples=800, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 6), st.integers(0, 4))
 def test_reduction_hides_only_growth_that_drains_by_itself(seed: int, gates: int, extra: int) -> None:
-    """A loop that sends a token on its own way to an end each round does no harm; one that feeds itself does."""
+    """A loop that sends a token off to an end each round does no harm; one that feeds itself does."""
     net = random_net(seed, gates, extra, inclusive=False)
     full, small = explore(net, BUDGET), explore(reduced(net), BUDGET)
     if not (settled(full) and settled(small)):

@@ -1,4 +1,4 @@
-"""Records for tests of the store: small valid trees, with what matters to the test set and the rest left alone."""
+"""Records for tests of the store: small valid trees; what matters to the test is set, the rest left alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import uuid_utils.compat as uuid
+
 from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import (
     HumanTask,
