@@ -273,15 +273,23 @@ def main() -> None:
     spread = report_multi_instance(runs)
     targets = [
         Target("task to task, one advance", single * 1e6, "at most", 30, "µs"),
-        Target("sequence of five, in memory", rates["sequence of five", 100], "at least", 25_000, "steps/s"),
+        Target(
+            "sequence of five, in memory, batches of 100",
+            rates["sequence of five", 100],
+            "at least",
+            25_000,
+            "steps/s",
+        ),
         Target("multi-instance, dearest to cheapest item", spread, "at most", 1.5, "times"),
     ]
     if importlib.util.find_spec("SpiffWorkflow") is None:
         print("SpiffWorkflow is not installed: no comparison")
     else:
-        report_peer("fork and join of four", FORK, runs)
-        ratio = report_peer("sequence of five", SEQUENCE, runs)
-        targets.append(Target("SpiffWorkflow on the sequence of five", ratio, "at least", 5, "times"))
+        report_peer("fork and join of four", FORK, runs, batch=100)
+        report_peer("sequence of five", SEQUENCE, runs, batch=1)
+        ratio = report_peer("sequence of five", SEQUENCE, runs, batch=100)
+        compared = "SpiffWorkflow, sequence of five, batches of 100"
+        targets.append(Target(compared, ratio, "at least", 5, "times"))
     print()
     for target in targets:
         print(target)
@@ -317,11 +325,12 @@ def report_multi_instance(runs: int) -> float:
     return max(per_item) / min(per_item)
 
 
-def report_peer(name: str, data: bytes, runs: int) -> float:
-    """Turn and turn about in short runs; the best of each side counts."""
-    pairs = [(spiff(data, 20), ours(data, 100, 100, False).seconds / 100) for _ in range(runs // 20)]
+def report_peer(name: str, data: bytes, runs: int, batch: int) -> float:
+    """Turn and turn about in short runs; the best of each side counts. SpiffWorkflow knows no batches."""
+    pairs = [(spiff(data, 20), ours(data, 100, batch, False).seconds / 100) for _ in range(runs // 20)]
     theirs, here = (min(column) * 1e6 for column in zip(*pairs, strict=True))
-    print(f"{name}, per process: SpiffWorkflow {theirs:,.0f} µs, here {here:,.0f}: {theirs / here:.1f} times")
+    way = f"{name}, batches of {batch}, per process"
+    print(f"{way}: SpiffWorkflow {theirs:,.0f} µs, here {here:,.0f}: {theirs / here:.1f} times")
     return float(theirs / here)
 
 
