@@ -8,11 +8,11 @@ transaction on the same database).
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -228,11 +228,11 @@ class Engine:
 
     def run(self, *, only: Sequence[str] | None = None) -> None:
         """All services, or some, until SIGTERM or SIGINT; then what runs may finish. Main thread only."""
-        stop = threading.Event()
-        before = {number: signal.signal(number, lambda *_: stop.set()) for number in STOPPING}
+        stop: SimpleQueue[None] = SimpleQueue()  # unlike an Event it may be used by a signal's handler
+        before = {number: signal.signal(number, lambda *_: stop.put(None)) for number in STOPPING}
         try:
             with self.running(only=only):
-                stop.wait()
+                stop.get()
         finally:
             for number, action in before.items():
                 signal.signal(number, action)

@@ -13,6 +13,7 @@ from support.databases import SCHEMA
 from support.ledger import Ledger
 from support.postgres.databases import Databases
 from support.sites import KINDS, Site
+from support.tours import undisturbed
 from support.workers import Nursery
 
 from bpm_engine.config import Config
@@ -61,3 +62,20 @@ def sites(
 @pytest.fixture(params=KINDS)
 def site(request: pytest.FixtureRequest, sites: Callable[[str], Site]) -> Site:
     return sites(request.param)
+
+
+@pytest.fixture(scope="session")
+def known_dumps() -> dict[str, str]:
+    return {}
+
+
+@pytest.fixture
+def undisturbed_on(sites: Callable[[str], Site], known_dumps: dict[str, str]) -> Callable[[str], str]:
+    """What a tour leaves in a database of that kind when nobody disturbs it."""
+
+    def known(kind: str) -> str:
+        if kind not in known_dumps:
+            known_dumps[kind] = undisturbed(sites(kind))
+        return known_dumps[kind]
+
+    return known

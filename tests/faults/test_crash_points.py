@@ -11,12 +11,11 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.dump import dump
-from support.fault_models import SCHEDULED, TOUR
+from support.fault_models import TOUR
 from support.sites import KINDS, Site
+from support.tours import ONE_AT_A_TIME, begin, check
 from support.workers import wait_until
 
 from bpm_engine import services
@@ -27,29 +26,7 @@ for module in pkgutil.iter_modules(services.__path__, "bpm_engine.services."):
 
 RECOVERY, RETENTION, SCHEDULES = "recovery.found", "retention.purged", "schedules.found"
 ORDINARY = sorted(POINTS.keys() - {RECOVERY, RETENTION})
-ONE_AT_A_TIME: dict[str, Any] = {"worker_threads": 1, "committers": 1}  # so that runs can be compared
 Sites = Callable[[str], Site]
-
-
-def _begin(site: Site) -> None:
-    site.engine.deploy(TOUR)
-    site.engine.start("tour")
-    site.engine.deploy(SCHEDULED)
-
-
-@pytest.fixture(scope="module")
-def undisturbed() -> dict[str, str]:
-    """By kind of database what a run leaves that nobody disturbs; filled by the first test that asks."""
-    return {}
-
-
-def _expected(kind: str, sites: Sites, undisturbed: dict[str, str]) -> str:
-    if kind not in undisturbed:
-        site = sites(kind)
-        _begin(site)
-        site.finish(**ONE_AT_A_TIME)
-        undisturbed[kind] = dump(site.store)
-    return undisturbed[kind]
 
 
 def _crash(site: Site, point: str, hit: int) -> None:
@@ -58,24 +35,17 @@ def _crash(site: Site, point: str, hit: int) -> None:
     assert not worker.is_alive(), f"{point} was not reached {hit} times\n{worker.output()}"
 
 
-def _hold(site: Site, expected: str) -> None:
-    site.finish(**ONE_AT_A_TIME)
-    assert dump(site.store).splitlines() == expected.splitlines()
-    assert site.engine.doctor() == []
-    (tour,) = site.engine.instances.find(definition="tour")
-    assert site.ledger.effects(tour.id) == ["first", "left", "first#undo", "last"]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("point", ORDINARY)
 def test_a_kill_at_any_point_changes_nothing(
-    point: str, kind: str, sites: Sites, undisturbed: dict[str, str]
+    point: str, kind: str, sites: Sites, undisturbed_on: Callable[[str], str]
 ) -> None:
-    expected = _expected(kind, sites, undisturbed)
+    expected = undisturbed_on(kind)
     site = sites(kind)
-    _begin(site)
+    begin(site)
     _crash(site, point, 1)
-    _hold(site, expected)
+    site.finish(**ONE_AT_A_TIME)
+    check(site, expected)
 
 
 @pytest.mark.slow
@@ -83,23 +53,27 @@ def test_a_kill_at_any_point_changes_nothing(
 @pytest.mark.parametrize("hit", [2, 3])
 @pytest.mark.parametrize("point", [point for point in ORDINARY if point != SCHEDULES])
 def test_a_later_kill_at_any_point_changes_nothing(
-    point: str, hit: int, kind: str, sites: Sites, undisturbed: dict[str, str]
+    point: str, hit: int, kind: str, sites: Sites, undisturbed_on: Callable[[str], str]
 ) -> None:
-    expected = _expected(kind, sites, undisturbed)
+    expected = undisturbed_on(kind)
     site = sites(kind)
-    _begin(site)
+    begin(site)
     _crash(site, point, hit)
-    _hold(site, expected)
+    site.finish(**ONE_AT_A_TIME)
+    check(site, expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_kill_during_recovery_changes_nothing(kind: str, sites: Sites, undisturbed: dict[str, str]) -> None:
-    expected = _expected(kind, sites, undisturbed)
+def test_a_kill_during_recovery_changes_nothing(
+    kind: str, sites: Sites, undisturbed_on: Callable[[str], str]
+) -> None:
+    expected = undisturbed_on(kind)
     site = sites(kind)
-    _begin(site)
+    begin(site)
     _crash(site, "handler.before", 1)
     _crash(site, RECOVERY, 1)
-    _hold(site, expected)
+    site.finish(**ONE_AT_A_TIME)
+    check(site, expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -71,23 +71,27 @@ def test_a_token_that_kills_its_workers_is_set_apart_and_others_go_on(site: Site
 
 
 def test_stopping_lets_running_handlers_finish_and_loses_nothing(site: Site) -> None:
-    site.engine.deploy(SLOW)
-    started = [site.engine.start("slow").id for _ in range(12)]
+    for process in (SLOW, GOOD):
+        site.engine.deploy(process)
     worker = site.spawn(settings={"worker_threads": 2})
-    wait_until(lambda: len(site.ledger.runs()) == 2, "both threads are at work")
+    quick = [site.engine.start("good").id for _ in range(30)]  # so that the worker holds work ahead
+    wait_until(site.ended, "the quick ones have ended")
+    started = [site.engine.start("slow").id for _ in range(12)]
+    wait_until(lambda: len(site.executing()) > 2, "work is held that has not begun")
     worker.signal(signal.SIGTERM)
     wait_until(lambda: len(site.executing()) == 2, "what has not begun is given back")
     for each in started:
         _let_go(site, each)
     worker.wait()
 
-    begun = {run.subject for run in site.ledger.runs() if not run.subject.startswith("go ")}
+    begun = {run.subject for run in site.ledger.runs()} & set(started)
     statuses = {each: site.engine.instances.get(each).status for each in started}
     assert {each for each, status in statuses.items() if status == "Completed"} == begun
     assert site.executing() == []
     site.finish()
-    assert all(site.ledger.effects(each) == ["task"] for each in started)
-    assert all(len(site.ledger.runs(each)) == 1 for each in started)
+    assert len(begun) == 2
+    assert all(site.ledger.effects(each) == ["task"] for each in (*quick, *started))
+    assert all(len(site.ledger.runs(each)) == 1 for each in (*quick, *started))
     assert site.engine.doctor() == []
 
 

@@ -9,6 +9,7 @@ A worker ends on SIGTERM as `Engine.run` does, by draining.
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import json
 import os
@@ -34,7 +35,7 @@ from bpm_engine.store.schema import token
 from bpm_engine.store.store import Store
 
 TESTS = Path(__file__).parents[1]
-PATIENCE = 60.0  # seconds: the longest that anything here is waited for
+PATIENCE = 25.0  # seconds: the longest that anything here is waited for
 GLANCE = 0.02
 SETTINGS: dict[str, Any] = {
     "lease": 1.0,
@@ -99,14 +100,20 @@ class Worker:
 
     def wait(self, patience: float = PATIENCE) -> None:
         if not select.select([self._descriptor], [], [], patience)[0]:
+            self.signal(signal.SIGUSR1)  # it tells where its threads are
+            with suppress(AssertionError):
+                wait_until(lambda: "most recent call first" in self.output(), "it has told", 5)
             raise AssertionError(f"worker {self.name} is still alive after {patience:g} s\n{self.output()}")
 
     def output(self) -> str:
         return Path(self.order.log).read_text(encoding="utf-8")
 
     def close(self) -> None:
-        self.kill()
-        os.close(self._descriptor)
+        """Also for the second time."""
+        if self._descriptor >= 0:
+            self.kill()
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 class Nursery:
@@ -213,6 +220,7 @@ def _serve(order: Order) -> NoReturn:
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    faulthandler.register(signal.SIGUSR1)
     if order.crash is not None:
         crash.arm(*order.crash)
     engine = Engine(order.url, config=Config(worker_id=order.worker, **order.settings))
