@@ -76,8 +76,8 @@ class EventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                target = self._loop.run_forever
-                threading.Thread(target=target, name="bpm-async-handlers", daemon=True).start()
+                name = "bpm-async-handlers"
+                threading.Thread(target=_run, args=(self._loop,), name=name, daemon=True).start()
             return self._loop
 
     def close(self) -> None:
@@ -86,6 +86,13 @@ class EventLoop:
             if self._loop is not None:
                 asyncio.run_coroutine_threadsafe(_end_all(), self._loop)
                 self._loop = None
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
 
 
 async def _end_all() -> None:

@@ -13,11 +13,6 @@ POISONED = one_task("poisoned", "poison")
 GOOD = one_task("good", "work")
 
 
-def _let_go(site: Site, instance_id: str) -> None:
-    """The handlers of this instance may end."""
-    site.ledger.enter(f"go:{instance_id}", f"go {instance_id}", "go")
-
-
 def test_the_result_of_a_worker_that_slept_beyond_its_lease_is_dropped(site: Site) -> None:
     site.engine.deploy(SLOW)
     instance = site.engine.start("slow")
@@ -26,7 +21,7 @@ def test_the_result_of_a_worker_that_slept_beyond_its_lease_is_dropped(site: Sit
     site.freeze(sleeper)
     other = site.spawn()
     wait_until(lambda: len(site.ledger.runs(instance.id)) == 2, "the other worker has taken it over")
-    _let_go(site, instance.id)
+    site.ledger.allow(instance.id)
     wait_until(site.ended, "the other worker has completed it")
     before = site.engine.history.find(instance.id).items
     sleeper.signal(signal.SIGCONT)
@@ -81,7 +76,7 @@ def test_stopping_lets_running_handlers_finish_and_loses_nothing(site: Site) -> 
     worker.signal(signal.SIGTERM)
     wait_until(lambda: len(site.executing()) == 2, "what has not begun is given back")
     for each in started:
-        _let_go(site, each)
+        site.ledger.allow(each)
     worker.wait()
 
     begun = {run.subject for run in site.ledger.runs()} & set(started)

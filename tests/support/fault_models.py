@@ -110,8 +110,8 @@ def register(engine: Engine, ledger_path: str) -> None:
 
     @engine.handler("patient")
     def patient(work: Work) -> dict[str, object]:
-        """Runs until the test has written `go` for its instance, or the engine tells it to stop."""
+        """Runs until the ledger allows its instance to go on, or the engine tells it to stop."""
         enter(work)
-        while not work.cancelled and not ledger.effects(f"go {work.instance_id}"):
+        while not work.cancelled and not ledger.allows(work.instance_id):
             time.sleep(0.02)
         return {"by": os.getpid()}

@@ -41,7 +41,7 @@ class Ledger:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=30, isolation_level=None)
-        connection.execute("PRAGMA journal_mode = WAL")
+        # No WAL: after COMMIT nothing is left to do under a lock, so a process may be stopped at any time.
         connection.execute("PRAGMA synchronous = OFF")  # processes are killed here, machines are not
         return connection
 
@@ -70,6 +70,16 @@ class Ledger:
         with closing(self._connect()) as connection:
             rows = connection.execute("SELECT what FROM effect WHERE subject = ? ORDER BY number", (subject,))
             return [str(row[0]) for row in rows]
+
+    def allow(self, subject: str) -> None:
+        """Whoever waits for it may go on."""
+        self._permit(subject).touch()
+
+    def allows(self, subject: str) -> bool:
+        return self._permit(subject).exists()
+
+    def _permit(self, subject: str) -> Path:
+        return Path(f"{self.path}.{subject}.allowed")
 
     def counts(self) -> Counter[str]:
         """How often each key ran."""

@@ -1,0 +1,190 @@
+"""The executor: places, limits, leases, a database that goes away, stopping and starting again."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from support.fault_models import one_task
+from support.postgres.server import Server
+from support.workers import wait_until
+
+from bpm_engine.config import Config
+from bpm_engine.core.state import Token, TokenState
+from bpm_engine.engine import Engine
+from bpm_engine.handlers import Retry, Work
+from bpm_engine.store.records import TOKEN
+from bpm_engine.store.schema import token
+
+QUICK: dict[str, Any] = {"lease": 1.0, "lease_extension": 0.2, "poll": 0.05}
+
+
+def _engine(url: str, **settings: Any) -> Engine:
+    engine = Engine(url, config=Config(**QUICK | settings))
+    engine.deploy(one_task("p", "job"))
+    return engine
+
+
+def _tokens(engine: Engine) -> list[Token]:
+    with engine._runtime.store.reading() as tx:
+        return TOKEN.read(tx.execute(sa.select(*TOKEN.columns).where(token.c.node_id == "task")))
+
+
+def _completed(engine: Engine, number: int) -> Callable[[], bool]:
+    return lambda: engine.instances.count(status="Completed") == number
+
+
+class Gate:
+    """A handler that waits until it is let through, and counts who is inside."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.inside = 0
+        self.most = 0
+        self.runs: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def __call__(self, work: Work) -> None:
+        with self._lock:
+            self.runs[work.token_id] += 1
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+        self.open.wait(20)
+        with self._lock:
+            self.inside -= 1
+
+
+def test_no_more_handlers_of_a_topic_run_than_its_limit() -> None:
+    gate = Gate()
+    with _engine("sqlite://") as engine:
+        engine.handler("job", limit=2)(gate)
+        for _ in range(10):
+            engine.start("p")
+        with engine.running():
+            wait_until(lambda: gate.inside == 2, "both places are taken")
+            wait_until(lambda: Counter(t.state for t in _tokens(engine))[TokenState.READY] == 8, "8 wait")
+            gate.open.set()
+            wait_until(_completed(engine, 10), "all have completed")
+    assert gate.most == 2
+    assert set(gate.runs.values()) == {1}
+
+
+def test_a_full_topic_does_not_keep_others_waiting() -> None:
+    gate = Gate()
+    with _engine("sqlite://") as engine:
+        engine.deploy(one_task("q", "other"))
+        engine.handler("job", limit=1)(gate)
+        engine.handler("other")(lambda work: {})
+        for _ in range(50):
+            engine.start("p", priority=5)
+        engine.start("q")
+        with engine.running():
+            wait_until(_completed(engine, 1), "the other one has completed")
+            gate.open.set()
+            wait_until(_completed(engine, 51), "all have completed")
+
+
+def test_many_sleeping_async_handlers_leave_the_threads_to_sync_ones() -> None:
+    with _engine("sqlite://") as engine:
+        engine.deploy(one_task("q", "other"))
+        go = threading.Event()
+
+        @engine.handler("job")
+        async def job(work: Work) -> None:
+            await asyncio.to_thread(go.wait, 20) if work.get("first") else await asyncio.sleep(0)
+
+        engine.handler("other")(lambda work: {})
+        engine.start("p", {"first": True})
+        for _ in range(100):
+            engine.start("p")
+            engine.start("q")
+        with engine.running():
+            wait_until(_completed(engine, 200), "all but the first have completed")
+            go.set()
+            wait_until(_completed(engine, 201), "the first has completed")
+
+
+@pytest.mark.parametrize(("own", "shortest"), [("2m", 100.0), ("300ms", 0.1)])
+def test_each_handler_keeps_its_own_lease(own: str, shortest: float) -> None:
+    gate = Gate()
+    with _engine("sqlite://") as engine:
+        engine.handler("job", lease=own)(gate)
+        engine.start("p")
+        with engine.running():
+            wait_until(lambda: gate.inside == 1, "the handler runs")
+            seen = {t.lease_until for t in _tokens(engine)}
+
+            def extended() -> bool:
+                seen.update(t.lease_until for t in _tokens(engine))
+                return len(seen) > 5
+
+            wait_until(extended, "the lease was extended several times")
+            (running,) = _tokens(engine)
+            with engine._runtime.store.reading() as tx:
+                left = (running.lease_until or tx.now()) - tx.now()
+            gate.open.set()
+            wait_until(_completed(engine, 1), "it has completed")
+    assert left > timedelta(seconds=shortest)
+    assert running.recoveries == 0
+    assert set(gate.runs.values()) == {1}
+
+
+def test_an_engine_works_again_after_it_was_stopped() -> None:
+    with _engine("sqlite://") as engine:
+        engine.handler("job")(lambda work: {})
+        for number in (1, 2):
+            engine.start("p")
+            with engine.running():
+                wait_until(_completed(engine, number), "it has completed")
+
+
+def test_work_without_a_handler_here_is_left_to_others(tmp_path: Any) -> None:
+    url = f"sqlite:///{tmp_path / 'bpm.db'}"
+    with _engine(url, missing_handler="leave") as one, _engine(url) as other:
+        one.handler("unrelated")(lambda work: {})
+        other.handler("job")(lambda work: {})
+        one.start("p")
+        one.run_until_idle()
+        assert [t.state for t in _tokens(one)] == [TokenState.READY]
+        other.run_until_idle()
+        assert _completed(one, 1)()
+
+
+def test_a_handler_that_comes_back_after_its_time_disturbs_nobody() -> None:
+    gate = Gate()
+    with _engine("sqlite://") as engine:
+
+        @engine.handler("job", timeout="200ms", retry=Retry(attempts=2, base="0s"))
+        def job(work: Work) -> dict[str, int]:
+            if work.attempt == 1:
+                gate(work)
+            return {"attempt": work.attempt}
+
+        instance = engine.start("p")
+        with engine.running():
+            wait_until(_completed(engine, 1), "the second attempt has completed")
+            gate.open.set()
+            wait_until(lambda: engine._runtime.executor.busy == 0, "the first has come back")
+        assert engine.instances.get(instance.id).variables == {"attempt": 2}
+
+
+def test_a_result_waits_for_a_database_that_is_away(postgresql_server: Server) -> None:
+    gate = Gate()
+    settings = {"lease": 30.0, "connect_timeout": 2, "commit_attempts": 1, "auto_migrate": True}
+    with _engine(postgresql_server.url, **settings) as engine:
+        engine.handler("job")(gate)
+        engine.start("p")
+        with engine.running():
+            wait_until(lambda: gate.inside == 1, "the handler runs")
+            postgresql_server.stop()
+            gate.open.set()
+            wait_until(lambda: gate.inside == 0, "the handler has returned")
+            postgresql_server.start()
+            wait_until(_completed(engine, 1), "its result is committed")
+    assert set(gate.runs.values()) == {1}
