@@ -298,10 +298,13 @@ def _pending(tx: Transaction, ready: list[Submission], result: Played) -> list[S
     keys = [s.delivery for s in ready if s.delivery is not None]
     if not keys:
         return ready
-    taken = messages.take_deliveries(tx, keys)
+    taken = set(messages.take_deliveries(tx, keys))
     left = []
     for submission in ready:
-        if submission.delivery is None or submission.delivery in taken:
+        if submission.delivery is None:
+            left.append(submission)
+        elif submission.delivery in taken:
+            taken.remove(submission.delivery)
             left.append(submission)
         else:
             submission.delivery = None
