@@ -208,9 +208,7 @@ def test_released_tokens_are_ready_again_and_the_old_claim_is_void(store: Store)
 
 
 def replace_claim(claim: Claim, **fields: object) -> Claim:
-    import dataclasses
-
-    return dataclasses.replace(claim, **fields)
+    return replace(claim, **fields)
 
 
 def changes_of(*tokens: Token) -> Changes:
