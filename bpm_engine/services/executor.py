@@ -13,9 +13,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import traceback
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from time import monotonic
@@ -29,7 +28,6 @@ from bpm_engine.core.state import Token, TokenState, Variables
 from bpm_engine.core.stimuli import (
     Claim,
     Continued,
-    ErrorThrown,
     Failure,
     Stimulus,
     WorkCompleted,
@@ -37,10 +35,11 @@ from bpm_engine.core.stimuli import (
 )
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import InvalidInputError, UnavailableError
-from bpm_engine.handlers import BpmnError, Handler, Handlers, RetryLater, Work
+from bpm_engine.handlers import Handler, Handlers, RetryLater, Work
 from bpm_engine.services.committer import Committer, claim_of
 from bpm_engine.services.concurrency import EventLoop, Threads
 from bpm_engine.services.definitions import GraphCache
+from bpm_engine.services.running import Running, by_lease, failed
 from bpm_engine.services.step import Played, Submission
 from bpm_engine.services.transactional import BadResultError, GuardedConnection, StaleClaimError
 from bpm_engine.store import work as claims
@@ -77,20 +76,6 @@ class ExecutorConfig:
     batch: int = 300  # tokens held at most for the threads
     suspicion: int = 3  # losses of workers after which a token runs with no other such token beside it
     limits: Limits = field(default_factory=Limits)
-
-
-@dataclass(slots=True, eq=False)
-class Running:
-    claimed: claims.Work
-    handler: Handler
-    work: Work
-    chain: int = 0
-    given_up: bool = False  # its time is over; the thread may still run, its result will be stale
-    deadline: float | None = None
-
-    @property
-    def claim(self) -> Claim:
-        return self.claimed.claim
 
 
 class Executor:
@@ -165,7 +150,7 @@ class Executor:
             work = claims.load_work(tx, tokens)
             own = {each.claim: self._lease(self._handlers.get(each.token.topic or "")) for each in work}
             differing = {claim: lease for claim, lease in own.items() if lease != self._config.lease}
-            for lease, group in _by_lease(differing).items():
+            for lease, group in by_lease(differing).items():
                 claims.extend_leases(tx, group, tx.now() + lease)
         if work:
             crash_point(CLAIMED)
@@ -373,7 +358,7 @@ class Executor:
                 result = asyncio.run(result)
             return self._completed(running, result)
         except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end the worker
-            return _failed(running, error)
+            return failed(running, error)
 
     def _run_transactional(self, running: Running) -> Stimulus | None:
         played = Played()
@@ -390,9 +375,9 @@ class Executor:
         except BadResultError as refused:
             return refused.stimulus
         except UnavailableError as error:  # the database's fault, not the handler's: no attempt is counted
-            return _failed(running, RetryLater(AGAIN), str(error))
+            return failed(running, RetryLater(AGAIN), str(error))
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its answer
-            return _failed(running, error)
+            return failed(running, error)
         return None
 
     async def _run_async(self, running: Running) -> None:
@@ -404,9 +389,9 @@ class Executor:
             stimulus = self._completed(running, result)
         except asyncio.CancelledError as error:
             # When the engine stops it cancels what runs too long: that is no fault of the handler.
-            stimulus = _failed(running, RetryLater(AGAIN) if self._draining else error)
+            stimulus = failed(running, RetryLater(AGAIN) if self._draining else error)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its answer
-            stimulus = _failed(running, error)
+            stimulus = failed(running, error)
         self._end(running, stimulus)
 
     def _completed(self, running: Running, result: object) -> Stimulus:
@@ -468,7 +453,7 @@ class Executor:
         try:
             with self._store.transaction() as tx:
                 lost: set[str] = set()
-                for lease, group in _by_lease(held).items():
+                for lease, group in by_lease(held).items():
                     lost |= claims.extend_leases(tx, group, tx.now() + lease).lost
         except UnavailableError as error:
             logger.warning("leases could not be extended: %s", error)
@@ -531,26 +516,3 @@ class Executor:
     def busy(self) -> int:
         with self._lock:
             return len(self._running)
-
-
-def _by_lease(held: Mapping[Claim, timedelta]) -> dict[timedelta, list[Claim]]:
-    groups: dict[timedelta, list[Claim]] = {}
-    for claim, lease in held.items():
-        groups.setdefault(lease, []).append(claim)
-    return groups
-
-
-def _failed(running: Running, error: BaseException, reason: str = "") -> Stimulus:
-    match error:
-        case BpmnError():
-            return ErrorThrown(
-                claim=running.claim, code=error.code, message=error.message, variables=error.variables
-            )
-        case RetryLater():
-            failure = Failure(code="retry_later", message=reason or str(error))
-            return WorkFailed(claim=running.claim, failure=failure, retry_after=error.delay)
-        case _:
-            code = "timeout" if isinstance(error, TimeoutError) else type(error).__name__
-            text = "".join(traceback.format_exception(error))[-8_000:]
-            failure = Failure(code=code, message=str(error)[:2_000], traceback=text)
-            return WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)

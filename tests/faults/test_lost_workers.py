@@ -85,6 +85,8 @@ def test_stopping_lets_running_handlers_finish_and_loses_nothing(site: Site) -> 
     assert site.executing() == []
     site.finish()
     assert len(begun) == 2
+    history = [entry.kind for each in started for entry in site.engine.history.find(each)]
+    assert "recovered" not in history, "work was let go of, not given back"
     assert all(site.ledger.effects(each) == ["task"] for each in (*quick, *started))
     assert all(len(site.ledger.runs(each)) == 1 for each in (*quick, *started))
     assert site.engine.doctor() == []

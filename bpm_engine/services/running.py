@@ -1,0 +1,49 @@
+"""Work in the hands of this process: one run of a handler, and what its failure means to the token game."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from bpm_engine.core.stimuli import Claim, ErrorThrown, Failure, Stimulus, WorkFailed
+from bpm_engine.handlers import BpmnError, Handler, RetryLater, Work
+from bpm_engine.store import work as claims
+
+
+@dataclass(slots=True, eq=False)
+class Running:
+    claimed: claims.Work
+    handler: Handler
+    work: Work
+    chain: int = 0
+    given_up: bool = False  # its time is over; the thread may still run, its result will be stale
+    deadline: float | None = None
+
+    @property
+    def claim(self) -> Claim:
+        return self.claimed.claim
+
+
+def by_lease(held: Mapping[Claim, timedelta]) -> dict[timedelta, list[Claim]]:
+    groups: dict[timedelta, list[Claim]] = {}
+    for claim, lease in held.items():
+        groups.setdefault(lease, []).append(claim)
+    return groups
+
+
+def failed(running: Running, error: BaseException, reason: str = "") -> Stimulus:
+    match error:
+        case BpmnError():
+            return ErrorThrown(
+                claim=running.claim, code=error.code, message=error.message, variables=error.variables
+            )
+        case RetryLater():
+            failure = Failure(code="retry_later", message=reason or str(error))
+            return WorkFailed(claim=running.claim, failure=failure, retry_after=error.delay)
+        case _:
+            code = "timeout" if isinstance(error, TimeoutError) else type(error).__name__
+            text = "".join(traceback.format_exception(error))[-8_000:]
+            failure = Failure(code=code, message=str(error)[:2_000], traceback=text)
+            return WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
