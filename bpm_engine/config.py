@@ -43,7 +43,6 @@ class Config:
     lease: float = 30.0  # R11
     lease_extension: float = 10.0  # R11: one statement for all running handlers
     missing_handler: Literal["fail", "leave"] = "fail"  # R21
-    unclaimed_after: float = 300.0  # with "leave": work that nobody takes for so long becomes an incident
     direct_handoff: bool = True
     drain_timeout: float = 30.0  # graceful stop: how long running handlers may take
 
