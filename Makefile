@@ -40,7 +40,7 @@ format: $(VENV)/.installed-check ## Format the code and repair what can be repai
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.installed ## Run the benchmarks in bench/, one after the other
-	@for script in bench/*.py; do \
+	@for script in bench/[!_]*.py; do \
 	    test -e $$script || { echo "There are no benchmarks yet."; exit 0; }; \
 	    echo "== $$script"; $(BIN)/python $$script || exit 1; \
 	done

@@ -12,21 +12,15 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import psycopg
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
+from _server import server_url  # also makes `support` importable
 from support import rows as sample
-from support.postgres.databases import Databases, libpq_url
-from support.postgres.provider import Missing, provide
+from support.postgres.databases import libpq_url
 
 from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import Token, replace
@@ -224,20 +218,6 @@ def compare_claims(store: Store, many: int) -> None:
         )
     for name, i in (("all topics", 0), ("by prefix", 1)):
         print(f"  {name:10} {many:,} / {few:,}  {found[many][i] / found[few][i]:6.2f}   (at most 2)")
-
-
-@contextmanager
-def server_url() -> Iterator[str]:
-    outcome = provide()
-    if isinstance(outcome, Missing):
-        sys.exit(f"no PostgreSQL: {outcome.reason}")
-    try:
-        print(f"PostgreSQL: {outcome.source}")
-        databases = Databases(outcome.url, "bpm_bench")
-        with databases.clone() as url:
-            yield url
-    finally:
-        outcome.close()
 
 
 def main() -> None:

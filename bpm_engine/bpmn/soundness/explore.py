@@ -35,7 +35,7 @@ class Stuck:
 class Growing:
     """A way to come back with more tokens than before: it can be repeated for ever."""
 
-    place: str
+    surplus: Marking  # what each round adds
     trace: tuple[str, ...]
 
 
@@ -82,8 +82,8 @@ def explore(net: Net, budget: Budget) -> Exploration:
             if after in steps:
                 continue
             steps[after] = _Step(marking, gate.id, game.passed(consumed), outcome.clears)
-            growing = None if net.has_inclusive else _growth(after, steps)
-            if growing is not None:
+            growing = () if net.has_inclusive else _growth(after, steps)
+            if growing:
                 result.growing = result.growing or Growing(growing, _trace(after, steps))
                 result.complete = False
             elif len(after) > budget.tokens or len(steps) > budget.markings:
@@ -164,23 +164,24 @@ def _upstream(net: Net, place: str, gate: Gate) -> frozenset[str]:
     return frozenset(found)
 
 
-def _growth(marking: Marking, steps: dict[Marking, _Step]) -> str | None:
-    """A place that holds more than in an ancestor, when no place holds less and nothing was cleared since."""
+def _growth(marking: Marking, steps: dict[Marking, _Step]) -> Marking:
+    """What is there beyond an ancestor, when no place holds less than then and nothing was cleared since."""
     now = steps[marking]
     while now.before is not None and not now.clears:
-        if len(now.before) < len(marking) and (surplus := _covers(marking, now.before)):
+        if len(now.before) < len(marking) and (surplus := _surplus(marking, now.before)):
             return surplus
         now = steps[now.before]
-    return None
+    return ()
 
 
-def _covers(larger: Marking, smaller: Marking) -> str | None:
+def _surplus(larger: Marking, smaller: Marking) -> Marking:
+    """What `larger` holds beyond `smaller`; nothing where it lacks something."""
     rest = list(larger)
     for place in smaller:
         if place not in rest:
-            return None
+            return ()
         rest.remove(place)
-    return rest[0]
+    return tuple(rest)
 
 
 def _trace(marking: Marking, steps: dict[Marking, _Step], last: tuple[str, ...] = ()) -> tuple[str, ...]:
