@@ -23,7 +23,7 @@ demo: $(VENV)/.installed ## Check the sample processes and draw them into build/
 	$(BIN)/bpm validate processes/*.bpmn
 	@for file in processes/*.bpmn; do \
 	    picture=$(DEMO)/$$(basename $$file .bpmn).svg; \
-	    $(BIN)/bpm show $$file --svg $$picture >/dev/null && echo "drawn: $$picture" || exit 1; \
+	    $(BIN)/bpm show $$file --svg $$picture >/dev/null || exit 1; \
 	done
 
 test: $(VENV)/.installed-test ## Run the tests on two cores, without those marked slow
