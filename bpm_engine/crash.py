@@ -5,7 +5,6 @@
 kill      SIGKILL of this process
 stop      SIGSTOP of this process, until someone sends SIGCONT
 raise     `CrashError`, as if the code there had a bug
-cut       the database connection's socket is shut down
 lose      at `commit` only: the COMMIT is carried out, its answer is lost
 
 Production code calls `crash_point("name")`; with nothing armed that is one comparison.
@@ -15,7 +14,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
 from dataclasses import dataclass
 
 POINTS: dict[str, str] = {}
@@ -63,8 +61,7 @@ def disarm() -> None:
     _armed = None
 
 
-def crash_point(name: str, cut: Callable[[], None] | None = None) -> None:
-    """`cut` shuts the connection in use, where there is one."""
+def crash_point(name: str) -> None:
     if _armed is None and _record is None:
         return
     if _record is not None and name not in _recorded:
@@ -72,7 +69,7 @@ def crash_point(name: str, cut: Callable[[], None] | None = None) -> None:
     if _armed is not None and _armed.name == name and _armed.action != "lose":
         _armed.seen += 1
         if _armed.seen == _armed.hit:
-            _act(_armed.action, name, cut)
+            _act(_armed.action, name)
 
 
 def loses_commit(name: str) -> bool:
@@ -90,7 +87,7 @@ def _note(name: str) -> None:
         file.write(name + "\n")
 
 
-def _act(action: str, name: str, cut: Callable[[], None] | None) -> None:
+def _act(action: str, name: str) -> None:
     match action:
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -98,7 +95,5 @@ def _act(action: str, name: str, cut: Callable[[], None] | None) -> None:
             os.kill(os.getpid(), signal.SIGSTOP)
         case "raise":
             raise CrashError(f"crash point {name}")
-        case "cut" if cut is not None:
-            cut()
         case _:
             raise ValueError(f"crash point {name} cannot {action}")

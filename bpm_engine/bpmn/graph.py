@@ -28,6 +28,7 @@ import networkx as nx
 
 from bpm_engine.bpmn.expressions import Expression, Script
 from bpm_engine.bpmn.frozen import FrozenDict
+from bpm_engine.bpmn.model import FormField
 
 
 class Kind(StrEnum):
@@ -190,16 +191,6 @@ class Work:
 class ScriptSpec:
     script: Script
     result_variable: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FormField:
-    name: str
-    type: str
-    required: bool = False
-    label: str = ""
-    values: tuple[str, ...] = ()
-    default: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

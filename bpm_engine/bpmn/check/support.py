@@ -12,6 +12,7 @@ from bpm_engine.bpmn.graph import (
     Boundary,
     CancelEvent,
     Catch,
+    CompensationEvent,
     ConditionEvent,
     EscalationEvent,
     EventChoice,
@@ -23,6 +24,7 @@ from bpm_engine.bpmn.graph import (
     Scope,
     Start,
     Throw,
+    Work,
 )
 from bpm_engine.problems import Problem, error
 
@@ -53,6 +55,12 @@ def _is_scope(kind: str) -> Callable[[Node], bool]:
     return lambda node: isinstance(node.spec, Scope) and node.spec.kind == kind
 
 
+def _throws_without_waiting(node: Node) -> bool:
+    return isinstance(node.spec, Throw) and any(
+        isinstance(event, CompensationEvent) and not event.wait for event in node.spec.events
+    )
+
+
 NOT_RUN: tuple[tuple[str, Callable[[Node], bool]], ...] = (
     ("escalation events", _has(EscalationEvent)),
     ("cancel events", _has(CancelEvent)),
@@ -71,6 +79,8 @@ NOT_RUN: tuple[tuple[str, Callable[[Node], bool]], ...] = (
         "token quantities other than 1",
         lambda node: node.start_quantity != 1 or node.completion_quantity != 1,
     ),
+    ("tasks for external workers", lambda node: isinstance(node.spec, Work) and node.spec.external),
+    ("compensation throws that do not wait", _throws_without_waiting),
 )
 
 

@@ -165,10 +165,7 @@ class Tasks:
             follow_up=self.texts.due(settings.follow_up_date, task),
             priority=self.texts.optional(settings.priority, task),
             form_key=settings.form_key,
-            fields=tuple(
-                graph.FormField(f.name, f.type, f.required, f.label, f.values, f.default)
-                for f in settings.fields
-            ),
+            fields=settings.fields,
             guards=tuple(
                 graph.Guard(self.texts.expression(g.condition, task), g.message) for g in settings.guards
             ),

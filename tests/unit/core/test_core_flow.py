@@ -337,21 +337,23 @@ def test_an_operator_can_skip_a_deadlocked_join(play):
     assert player.status == "Completed"
 
 
+DEAD_INSIDE = (
+    '<subProcess id="sub"><startEvent id="is"/><endEvent id="ie"/>'
+    + gates("exclusive", "x", default="xj")
+    + gates("parallel", "j")
+    + tasks("a")
+    + path("is", "x")
+    + flow("x", "a", "false")
+    + flow("x", "j", identifier="xj")
+    + path("a", "j", "ie")
+    + "</subProcess>"
+)
+
+
 def test_the_join_of_a_scope_is_not_dead_while_its_sibling_outside_can_end_everything(play):
-    inner = (
-        '<subProcess id="sub"><startEvent id="is"/><endEvent id="ie"/>'
-        + gates("exclusive", "x", default="xj")
-        + gates("parallel", "j")
-        + tasks("a")
-        + path("is", "x")
-        + flow("x", "a", "false")
-        + flow("x", "j", identifier="xj")
-        + path("a", "j", "ie")
-        + "</subProcess>"
-    )
     model = bpmn(
         ENDS
-        + inner
+        + DEAD_INSIDE
         + tasks("b")
         + gates("parallel", "f")
         + '<endEvent id="stop"><terminateEventDefinition/></endEvent>'
@@ -366,20 +368,9 @@ def test_the_join_of_a_scope_is_not_dead_while_its_sibling_outside_can_end_every
 
 
 def test_the_join_of_a_scope_is_dead_when_everything_around_it_is_done(play):
-    inner = (
-        '<subProcess id="sub"><startEvent id="is"/><endEvent id="ie"/>'
-        + gates("exclusive", "x", default="xj")
-        + gates("parallel", "j")
-        + tasks("a")
-        + path("is", "x")
-        + flow("x", "a", "false")
-        + flow("x", "j", identifier="xj")
-        + path("a", "j", "ie")
-        + "</subProcess>"
-    )
     model = bpmn(
         ENDS
-        + inner
+        + DEAD_INSIDE
         + tasks("b")
         + gates("parallel", "f")
         + '<endEvent id="e2"/>'

@@ -35,6 +35,11 @@ UNSUPPORTED = {
         f'<intermediateCatchEvent id="n">{SIGNAL}<messageEventDefinition messageRef="m"/>'
         f"</intermediateCatchEvent>"
     ),
+    "tasks for external workers": around('<serviceTask id="n" bpm:topic="t" bpm:external="true"/>'),
+    "compensation throws that do not wait": around(
+        '<intermediateThrowEvent id="n"><compensateEventDefinition waitForCompletion="false"/>'
+        "</intermediateThrowEvent>"
+    ),
     "transactions": around(f'<transaction id="n">{INSIDE}</transaction>'),
     "cancel events": around(
         '<transaction id="n"><startEvent id="s2"/><endEvent id="c"><cancelEventDefinition/></endEvent>'
