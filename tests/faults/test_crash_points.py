@@ -26,6 +26,7 @@ for module in pkgutil.iter_modules(services.__path__, "bpm_engine.services."):
 
 RECOVERY, RETENTION, SCHEDULES = "recovery.found", "retention.purged", "schedules.found"
 ORDINARY = sorted(POINTS.keys() - {RECOVERY, RETENTION})
+SELDOM = {SCHEDULES, "timers.found", "claim.committed"}  # the tour may pass these only once
 Sites = Callable[[str], Site]
 
 
@@ -51,7 +52,7 @@ def test_a_kill_at_any_point_changes_nothing(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("hit", [2, 3])
-@pytest.mark.parametrize("point", [point for point in ORDINARY if point != SCHEDULES])
+@pytest.mark.parametrize("point", [point for point in ORDINARY if point not in SELDOM])
 def test_a_later_kill_at_any_point_changes_nothing(
     point: str, hit: int, kind: str, sites: Sites, undisturbed_on: Callable[[str], str]
 ) -> None:
