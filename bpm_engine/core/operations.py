@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from bpm_engine.bpmn.expressions import parse_duration
 from bpm_engine.bpmn.graph import Catch, EventChoice, Graph, Kind
-from bpm_engine.core import calls, compensation, incidents, joins, scopes, waits
+from bpm_engine.core import calls, compensation, incidents, joins, modification, scopes, waits
 from bpm_engine.core.agenda import Step
 from bpm_engine.core.answers import APPLIED, STEP_OF, reset_steps
 from bpm_engine.core.behaviours.events import payload_of
 from bpm_engine.core.changes import Outcome, Refused, Stale
 from bpm_engine.core.context import Context
 from bpm_engine.core.effects import Happened
-from bpm_engine.core.lifecycle import HALTED_INSTANCES, TERMINAL_INSTANCES, TERMINAL_TOKENS
+from bpm_engine.core.lifecycle import HALTED_INSTANCES, TERMINAL_INSTANCES
 from bpm_engine.core.needs import Lacking, Needs
 from bpm_engine.core.state import (
     CompensationStatus,
@@ -293,43 +293,8 @@ def set_variables(marking: Marking, stimulus: VariablesSet) -> Outcome:
 
 
 def move_tokens(marking: Marking, stimulus: TokensMoved) -> Outcome:
-    """Start at the new place first, so that no scope ends in between."""
     instance = _instance(marking, stimulus.instance_id)
     if isinstance(instance, Refused):
         return instance
-    marking.draft.require_complete(marking.draft.scope(instance.id))
-    live = [
-        token
-        for token in marking.draft.tokens.where("instance_id", instance.id)
-        if token.state not in TERMINAL_TOKENS
-    ]
-    moved = [token for token in live if token.node_id == stimulus.from_node]
-    if stimulus.from_node is not None and not moved:
-        return Refused("NO_TOKEN", f"no token rests at {stimulus.from_node!r}")
-    if stimulus.to_node is not None:
-        place = _place(marking, instance, stimulus.to_node, moved)
-        if isinstance(place, Refused):
-            return place
-        marking.start(marking.spawn(place, stimulus.to_node))
-    marking.journal.log_instance(
-        LogKind.MOVED, instance, {"from": stimulus.from_node, "to": stimulus.to_node}
-    )
-    for token in moved:
-        scopes.cancel_token(marking, token)
-    if instance.status in HALTED_INSTANCES and not _failed(marking, instance):
-        incidents.release(marking, instance)
+    modification.move(marking, instance, stimulus.from_node, stimulus.to_node)
     return APPLIED
-
-
-def _place(marking: Marking, instance: Instance, node_id: str, moved: list[Token]) -> Scope | Refused:
-    """The activation of the node's scope: where the moved token is, else the only one there is."""
-    node = marking.graph(instance.id).nodes.get(node_id)
-    if node is None or node.kind in (Kind.BOUNDARY, Kind.START):
-        return Refused("NO_SUCH_NODE", f"a token cannot be put at {node_id!r}")
-    near = [marking.draft.scope(token.scope_id) for token in moved]
-    rows = marking.draft.scopes.where("instance_id", instance.id)
-    active = [s for s in rows if s.state is ScopeState.ACTIVE and s.node_id == node.scope and s.loop is None]
-    candidates = [scope for scope in near if scope in active] or active
-    if len({scope.id for scope in candidates}) != 1:
-        return Refused("NO_SUCH_SCOPE", f"the scope of {node_id!r} is active {len(active)} times, not once")
-    return candidates[0]

@@ -31,12 +31,16 @@ LIVING = frozenset({ACTIVE, ScopeState.COMPENSATING})
 
 
 def open_inner(marking: Marking, visit: Visit, effect: OpenScope) -> None:
+    begin(marking, opened(marking, visit), visit.token)
+
+
+def opened(marking: Marking, visit: Visit) -> Scope:
     """The variables of the activation become the variables of the scope."""
     spec = visit.graph.scopes[visit.node.id]
     born = declared(marking, spec.locals, visit.token.scope_id)
     scope = inner_scope(marking, visit.token, {**born, **(visit.token.local or {})})
     marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.SCOPE, local=None)
-    begin(marking, scope, visit.token)
+    return scope
 
 
 def inner_scope(marking: Marking, token: Token, variables: Variables, loop: Variables | None = None) -> Scope:
