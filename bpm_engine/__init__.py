@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bpm_engine.api.batches import BatchOutcome, BatchProgress, BatchReport
     from bpm_engine.api.views import (
         DefinitionView,
         Deployment,
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from bpm_engine.services.intake import MessageResult
 
 __all__ = [
+    "BatchOutcome",
+    "BatchProgress",
+    "BatchReport",
     "BpmnError",
     "Config",
     "ConflictError",
@@ -69,6 +73,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "bpm_engine.api.batches": {"BatchOutcome", "BatchProgress", "BatchReport"},
     "bpm_engine.config": {"Config"},
     "bpm_engine.engine": {"Engine"},
     "bpm_engine.errors": {name for name in __all__ if name.endswith("Error")}

@@ -19,6 +19,7 @@ from typing import Any, Self, TypeVar
 import sqlalchemy as sa
 
 from bpm_engine.api.aio import Asynchronous
+from bpm_engine.api.batches import Batches
 from bpm_engine.api.caller import Caller
 from bpm_engine.api.definitions import Definitions, find_version
 from bpm_engine.api.deployments import Deployments
@@ -70,6 +71,7 @@ class Engine:
         self._sending = Sending(caller)
         self.definitions = Definitions(caller)
         self.instances = Instances(caller)
+        self.batches = Batches(caller, self.instances)
         self.tasks = Tasks(caller)
         self.incidents = Incidents(caller)
         self.history = History(caller)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Literal, overload
+from typing import Any, Literal, Unpack, overload
 
 import sqlalchemy as sa
 
 from bpm_engine.api.caller import Caller
+from bpm_engine.api.filters import InstanceFilters, instance_filter
 from bpm_engine.api.views import InstanceView, Page, instance_view
-from bpm_engine.core.state import InstanceStatus, Token
+from bpm_engine.core.state import Token
 from bpm_engine.core.stimuli import (
     CancelRequested,
     ResumeRequested,
@@ -24,11 +25,16 @@ from bpm_engine.core.stimuli import (
 from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError
 from bpm_engine.store import lookup, search
 from bpm_engine.store import retention as removal
-from bpm_engine.store.search import InstanceFilter
+from bpm_engine.store.search import Counted
 
 logger = logging.getLogger("bpm_engine.audit")
 Order = Literal["newest", "oldest"]
-Group = Literal["status", "definition"]
+Group = Literal["status", "definition", "version"]
+NAMED: Mapping[str, Callable[[Counted], str]] = {
+    "status": lambda counted: str(counted.status),
+    "definition": lambda counted: counted.definition,
+    "version": lambda counted: f"{counted.definition}:{counted.version}",
+}
 
 
 class Instances:
@@ -52,29 +58,42 @@ class Instances:
         version: int | None = None,
         business_key: str | None = None,
         subject: str | None = None,
+        correlation_id: str | None = None,
         variables: Mapping[str, Any] | None = None,
         node: str | None = None,
         incidents: bool | None = None,
         started_after: datetime | None = None,
         started_before: datetime | None = None,
+        ended_after: datetime | None = None,
+        ended_before: datetime | None = None,
         parent: str | None = None,
+        deleted: bool = False,
         order: Order = "newest",
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[InstanceView]:
-        """All that is given must hold. `variables` must be contained in those of the process."""
-        wanted = self._filter(
+        """All that is given must hold. `variables` must be contained in those of the process.
+
+        `node`: a token rests there. `incidents`: it has some, or none. `deleted` shows the deleted ones,
+        and only these.
+        """
+        wanted = instance_filter(
+            self._caller.border,
             status=status,
             definition=definition,
             version=version,
             business_key=business_key,
             subject=subject,
+            correlation_id=correlation_id,
             variables=variables,
             node=node,
             incidents=incidents,
             started_after=started_after,
             started_before=started_before,
+            ended_after=ended_after,
+            ended_before=ended_before,
             parent=parent,
+            deleted=deleted,
         )
         limit = self._caller.border.limit(limit)
         with self._caller.reading() as tx:
@@ -90,61 +109,28 @@ class Instances:
         return Page(views, page.cursor)
 
     @overload
-    def count(self, by: None = None, **filters: Any) -> int: ...
+    def count(self, by: None = None, **filters: Unpack[InstanceFilters]) -> int: ...
 
     @overload
-    def count(self, by: Group, **filters: Any) -> dict[str, int]: ...
+    def count(self, by: Group, **filters: Unpack[InstanceFilters]) -> dict[str, int]: ...
 
-    def count(self, by: Group | None = None, **filters: Any) -> int | dict[str, int]:
-        """How many instances there are; `by` gives a number per status or per definition.
+    def count(self, by: Group | None = None, **filters: Unpack[InstanceFilters]) -> int | dict[str, int]:
+        """How many instances there are; `by` gives a number per status, per definition or per version.
 
-        The filters are those of `find`.
+        The filters are those of `find`. A version is named as `order:3`.
         """
-        if by not in (None, "status", "definition"):
-            raise InvalidInputError(f"by is status or definition, not {by!r:.40}")
-        wanted = self._filter(**filters)
+        if by not in (None, *NAMED):
+            raise InvalidInputError(f"by is one of {', '.join(NAMED)}, not {by!r:.40}")
+        wanted = instance_filter(self._caller.border, **filters)
         with self._caller.reading() as tx:
             counted = search.count_instances(tx, self._caller.tenant, wanted)
         if by is None:
-            return sum(counted.values())
+            return sum(each.number for each in counted)
         totals: dict[str, int] = {}
-        for (definition, status), number in counted.items():
-            name = definition if by == "definition" else str(status)
-            totals[name] = totals.get(name, 0) + number
+        for each in counted:
+            name = NAMED[by](each)
+            totals[name] = totals.get(name, 0) + each.number
         return totals
-
-    def _filter(
-        self,
-        *,
-        status: str | None = None,
-        definition: str | None = None,
-        version: int | None = None,
-        business_key: str | None = None,
-        subject: str | None = None,
-        variables: Mapping[str, Any] | None = None,
-        node: str | None = None,
-        incidents: bool | None = None,
-        started_after: datetime | None = None,
-        started_before: datetime | None = None,
-        parent: str | None = None,
-    ) -> InstanceFilter:
-        border = self._caller.border
-        border.names(
-            definition=definition, business_key=business_key, subject=subject, node=node, parent=parent
-        )
-        return InstanceFilter(
-            status=None if status is None else border.word(status, InstanceStatus, "status"),
-            definition=definition,
-            version=border.optional_number(version, "version"),
-            business_key=business_key,
-            subject=subject,
-            variables=None if variables is None else border.variables(variables),
-            node=node,
-            incidents=incidents,
-            started_after=border.instant(started_after, "started_after"),
-            started_before=border.instant(started_before, "started_before"),
-            parent_id=parent,
-        )
 
     # -------------------------------------------------------------- operating
 

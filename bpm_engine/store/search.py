@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import sqlalchemy as sa
 
@@ -51,11 +51,14 @@ class InstanceFilter:
     version: int | None = None
     business_key: str | None = None
     subject: str | None = None
+    correlation_id: str | None = None
     variables: Variables | None = None
     node: str | None = None  # a live token rests there
     incidents: bool | None = None  # has failed tokens, or has none
     started_after: datetime | None = None
     started_before: datetime | None = None
+    ended_after: datetime | None = None
+    ended_before: datetime | None = None
     parent_id: str | None = None
     deleted: bool = False
 
@@ -117,17 +120,68 @@ def load_scopes(tx: Transaction, instance_id: str) -> list[Scope]:
     return SCOPE.read(tx.execute(SCOPES, {"ids": rows.ids([instance_id])}))
 
 
-def count_instances(
-    tx: Transaction, tenant_id: str, wanted: InstanceFilter | None = None
-) -> dict[tuple[str, InstanceStatus], int]:
-    """How many per definition key and status."""
-    key, status = process_instance.c.definition_key, process_instance.c.status
+class Counted(NamedTuple):
+    definition: str
+    version: int
+    status: InstanceStatus
+    number: int
+
+
+def count_instances(tx: Transaction, tenant_id: str, wanted: InstanceFilter | None = None) -> list[Counted]:
+    """How many per definition, version and status."""
+    instance = process_instance.c
+    groups = (instance.definition_key, instance.definition_version, instance.status)
     query = (
-        sa.select(key, status, sa.func.count().label("number"))
-        .where(process_instance.c.tenant_id == tenant_id, *_conditions(wanted or InstanceFilter()))
-        .group_by(key, status)
+        sa.select(*groups, sa.func.count().label("number"))
+        .where(instance.tenant_id == tenant_id, *_conditions(wanted or InstanceFilter()))
+        .group_by(*groups)
     )
-    return {(row.definition_key, row.status): row.number for row in tx.execute(query)}
+    return [Counted(*row) for row in tx.execute(query)]
+
+
+def find_instance_ids(
+    tx: Transaction, tenant_id: str, wanted: InstanceFilter, *, after: str | None, up_to: str, limit: int
+) -> list[str]:
+    """Oldest first, behind one id and no further than another: a stretch of a batch."""
+    conditions = _stretch(tenant_id, wanted, after, up_to)
+    query = sa.select(process_instance.c.id).where(*conditions).order_by(process_instance.c.id)
+    return list(tx.execute(query.limit(limit)).scalars())
+
+
+def count_instance_ids(
+    tx: Transaction, tenant_id: str, wanted: InstanceFilter, *, after: str | None, up_to: str
+) -> int:
+    """How many a batch has before it."""
+    query = sa.select(sa.func.count()).select_from(process_instance)
+    return tx.execute(query.where(*_stretch(tenant_id, wanted, after, up_to))).scalar_one()
+
+
+def _stretch(
+    tenant_id: str, wanted: InstanceFilter, after: str | None, up_to: str
+) -> list[sa.ColumnElement[bool]]:
+    column = process_instance.c.id
+    behind = [] if after is None else [column > after]
+    return [process_instance.c.tenant_id == tenant_id, *behind, column <= up_to, *_conditions(wanted)]
+
+
+def newest_instance(tx: Transaction, tenant_id: str) -> str | None:
+    """The id behind which there are only instances that are newer than this moment."""
+    return tx.execute(
+        sa.select(process_instance.c.id)
+        .where(process_instance.c.tenant_id == tenant_id)
+        .order_by(process_instance.c.id.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+
+
+def is_wanted(tx: Transaction, tenant_id: str, wanted: InstanceFilter, instance_id: str) -> bool:
+    """Whether the instance still is one of those that are looked for."""
+    query = sa.select(process_instance.c.id).where(
+        process_instance.c.tenant_id == tenant_id,
+        is_row(process_instance.c.id, instance_id),
+        *_conditions(wanted),
+    )
+    return tx.execute(query).first() is not None
 
 
 def find_incidents(
@@ -220,15 +274,14 @@ def _conditions(wanted: InstanceFilter) -> list[sa.ColumnElement[bool]]:
         instance.definition_version: wanted.version,
         instance.business_key: wanted.business_key,
         instance.subject: wanted.subject,
+        instance.correlation_id: wanted.correlation_id,
     }
     conditions = [column == value for column, value in equal.items() if value is not None]
     conditions.append(instance.deleted_at.is_not(None) if wanted.deleted else instance.deleted_at.is_(None))
     if wanted.parent_id is not None:
         conditions.append(is_row(instance.parent_instance_id, wanted.parent_id))
-    if wanted.started_after is not None:
-        conditions.append(instance.started_at >= wanted.started_after)
-    if wanted.started_before is not None:
-        conditions.append(instance.started_at < wanted.started_before)
+    conditions += _between(instance.started_at, wanted.started_after, wanted.started_before)
+    conditions += _between(instance.ended_at, wanted.ended_after, wanted.ended_before)
     if wanted.variables is not None:
         conditions.append(_has_variables(wanted.variables))
     if wanted.node is not None:
@@ -237,6 +290,13 @@ def _conditions(wanted: InstanceFilter) -> list[sa.ColumnElement[bool]]:
         failed = _has_token(IS_FAILED)
         conditions.append(failed if wanted.incidents else ~failed)
     return conditions
+
+
+def _between(
+    column: sa.ColumnElement[datetime], after: datetime | None, before: datetime | None
+) -> list[sa.ColumnElement[bool]]:
+    """From the first moment on, and before the second."""
+    return ([] if after is None else [column >= after]) + ([] if before is None else [column < before])
 
 
 def _has_variables(variables: Variables) -> sa.ColumnElement[bool]:

@@ -139,16 +139,16 @@ def test_a_foreign_or_impossible_id_is_not_found(store: Store) -> None:
         assert [s.id for s in search.load_scopes(tx, mine)] == [mine]
 
 
-def test_counts_per_definition_and_status(store: Store) -> None:
+def test_counts_per_definition_version_and_status(store: Store) -> None:
     for status in (InstanceStatus.RUNNING, InstanceStatus.RUNNING, InstanceStatus.COMPLETED):
         started(store, status=status)
     started(store, definition_key="invoice")
     started(store, tenant_id="foreign")
     with store.reading() as tx:
-        assert search.count_instances(tx, "acme") == {
-            ("order", InstanceStatus.RUNNING): 2,
-            ("order", InstanceStatus.COMPLETED): 1,
-            ("invoice", InstanceStatus.RUNNING): 1,
+        assert set(search.count_instances(tx, "acme")) == {
+            ("order", 1, InstanceStatus.RUNNING, 2),
+            ("order", 1, InstanceStatus.COMPLETED, 1),
+            ("invoice", 1, InstanceStatus.RUNNING, 1),
         }
 
 
