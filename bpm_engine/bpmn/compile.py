@@ -8,7 +8,7 @@ at the whole process. Whether it may be run is said by the problems: a graph wit
 from __future__ import annotations
 
 from bpm_engine.bpmn import graph, model
-from bpm_engine.bpmn.compiling.compensation import tie_handlers
+from bpm_engine.bpmn.compiling.compensation import split_throws, tie_handlers
 from bpm_engine.bpmn.compiling.data import DataNames
 from bpm_engine.bpmn.compiling.draft import Draft
 from bpm_engine.bpmn.compiling.elements import Elements
@@ -41,6 +41,7 @@ def compile_process(
     Repetition(draft, texts, data).wrap_all()
     tie_handlers(draft)
     make_implicit_events(draft)
+    split_throws(draft)
     compiled = None if draft.broken else freeze(draft, texts)
     return compiled, list(findings.in_order())
 

@@ -13,8 +13,8 @@ boundary events by edges of key `boundary`, a scope node to its starts by edges 
 
 Ids. A node has the id of its element. Nodes made by compilation derive theirs: `task#body` is the
 REPEAT around `task`, `scope#start` and `scope#end` are implicit events, `task#undo` is the handler
-of `bpm:compensate`. `Node.element` is always an id of the file. Flows made by compilation (links,
-implicit starts and ends) are called `source>target`.
+of `bpm:compensate`, `throw#compensation` is what a throw does not wait for. `Node.element` is always an
+id of the file. Flows made by compilation (links, implicit starts and ends) are called `source>target`.
 """
 
 from __future__ import annotations

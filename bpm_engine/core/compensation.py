@@ -1,19 +1,19 @@
 """Compensation: undoing what completed, strictly last first, one after the other (13.5.5).
 
 A completed activity that can be undone leaves a record with a snapshot of its variables; so does a
-completed sub-process with something to undo inside. A throw, or a saga that failed, asks for the records
-of its scope in falling order. A record runs its handler, or the compensation event sub-process of the
-completed scope, or is descended into. The next record starts when the former is done; each is used
-once. Whoever asked waits, and the records remember who that is.
+completed sub-process with something to undo inside. A throw, a saga that failed or a transaction that is
+cancelled claims the records of its scope and runs them in falling order. A record runs its handler, or
+the compensation event sub-process of the completed scope, or is descended into. The next record starts
+when the former is done; each is used once. Whoever asked waits, and the records remember who that is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bpm_engine.bpmn.graph import CompensationEvent, Throw
 from bpm_engine.bpmn.graph import Scope as ScopeSpec
 from bpm_engine.core import incidents, propagation, scopes, waits
 from bpm_engine.core.effects import Compensate, Undone
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from bpm_engine.core.visit import Visit
 
 UNFINISHED = frozenset({CompensationStatus.RUNNING, CompensationStatus.FAILED})
+ENDED = frozenset({ScopeState.COMPLETED, ScopeState.CANCELLED})
 PASSED_OVER = frozenset({"event", "repeat"})  # a throw in these compensates the scope around them
 
 
@@ -96,14 +97,28 @@ def mark(
 def begin(marking: Marking, visit: Visit, effect: Compensate) -> None:
     marking.draft.require_records(visit.token.instance_id)
     marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.COMPENSATION)
+    claim(marking, visit.token, [_compensated_scope(marking, visit.token)], effect.activities)
     proceed(marking, visit.token)
+
+
+def claim(
+    marking: Marking, requester: Token, scope_ids: Iterable[str], activities: frozenset[str] | None = None
+) -> None:
+    """What has completed by now, in these scopes, is the requester's; what completes later is not."""
+    draft = marking.draft
+    draft.require_records(requester.instance_id)
+    for scope_id in scope_ids:
+        for row in draft.compensations.where("scope_id", scope_id):
+            wanted = activities is None or row.node_id in activities
+            if wanted and row.status is CompensationStatus.PENDING and row.requested_by is None:
+                draft.compensations.put(row.id, replace(row, requested_by=requester.id))
 
 
 def proceed(marking: Marking, requester: Token) -> None:
     """Run the next record, or tell the requester that there is none."""
     marking.draft.require_records(requester.instance_id)
-    scope = _compensated_scope(marking, requester)
-    row = _next(marking, requester, scope.id, _wanted(marking, requester))
+    rows = marking.draft.compensations.where("instance_id", requester.instance_id)
+    row = _next(marking, requester, [row for row in rows if row.requested_by == requester.id])
     if row is not None:
         _run(marking, requester, row)
     elif requester.error is not None:
@@ -112,31 +127,21 @@ def proceed(marking: Marking, requester: Token) -> None:
         marking.resume(requester, Undone())
 
 
-def _compensated_scope(marking: Marking, requester: Token) -> Scope:
+def _compensated_scope(marking: Marking, requester: Token) -> str:
     """A throw compensates its own scope; from an event sub-process, the enclosing one (decision 9)."""
     scope = marking.draft.scope(requester.scope_id)
-    if requester.error is not None:
-        return scope
     graph = marking.graph(requester.instance_id)
     while graph.scopes[scope.node_id].kind in PASSED_OVER and scope.parent_id is not None:
         scope = marking.draft.scope(scope.parent_id)
-    return scope
-
-
-def _wanted(marking: Marking, requester: Token) -> str | None:
-    spec = marking.node(requester).spec
-    events = spec.events if isinstance(spec, Throw) else ()
-    return next((event.activity for event in events if isinstance(event, CompensationEvent)), None)
+    return scope.id
 
 
 def _next(
-    marking: Marking, requester: Token, scope_id: str, activity: str | None
+    marking: Marking, requester: Token, rows: Iterable[CompensationRecord]
 ) -> CompensationRecord | None:
     """The record to run now; sub-processes on the way are descended into, and done when they are empty."""
-    rows = marking.draft.compensations.where("scope_id", scope_id)
     for row in sorted(rows, key=lambda row: -row.order):
-        if activity is not None and row.node_id != activity:
-            continue
+        row = marking.draft.compensations.get(row.id) or row
         is_open = row.status is CompensationStatus.PENDING or (
             row.status is CompensationStatus.RUNNING and row.requested_by == requester.id
         )
@@ -147,7 +152,8 @@ def _next(
                 return row
             continue
         mark(marking, row.id, CompensationStatus.RUNNING, requester.id)
-        found = _next(marking, requester, row.inner_scope_id or "", None)
+        inner = marking.draft.compensations.where("scope_id", row.inner_scope_id)
+        found = _next(marking, requester, inner)
         if found is not None:
             return found
         mark(marking, row.id, CompensationStatus.COMPLETED)
@@ -167,7 +173,7 @@ def _run(marking: Marking, requester: Token, row: CompensationRecord) -> None:
     assert handler_id is not None
     mark(marking, row.id, CompensationStatus.RUNNING, requester.id)
     scope = marking.draft.scope(_place(row))
-    if scope.state is ScopeState.COMPLETED:
+    if scope.state in ENDED:
         scope = replace(scope, state=ScopeState.COMPENSATING)
         marking.draft.scopes.put(scope.id, scope)
     token = marking.spawn(
@@ -196,18 +202,23 @@ def abandon(marking: Marking, requester: Token) -> None:
     draft = marking.draft
     draft.require_records(requester.instance_id)
     for row in draft.compensations.where("instance_id", requester.instance_id):
-        if (
-            row.requested_by == requester.id
-            and row.status in UNFINISHED
-            and _handler(marking, row) is not None
-        ):
-            scope = draft.scope(_place(row))
-            draft.require_complete(scope)
-            for token in draft.tokens.where("scope_id", scope.id):
-                if token.compensates == row.id and token.state not in TERMINAL_TOKENS:
-                    scopes.cancel_token(marking, token)
-            mark(marking, row.id, CompensationStatus.FAILED)
-            _settle_scope(marking, scope.id)
+        if row.requested_by != requester.id:
+            continue
+        if row.status is CompensationStatus.PENDING:
+            draft.compensations.put(row.id, replace(row, requested_by=None))
+        elif row.status in UNFINISHED and _handler(marking, row) is not None:
+            _stop_handler(marking, row)
+
+
+def _stop_handler(marking: Marking, row: CompensationRecord) -> None:
+    draft = marking.draft
+    scope = draft.scope(_place(row))
+    draft.require_complete(scope)
+    for token in draft.tokens.where("scope_id", scope.id):
+        if token.compensates == row.id and token.state not in TERMINAL_TOKENS:
+            scopes.cancel_token(marking, token)
+    mark(marking, row.id, CompensationStatus.FAILED)
+    _settle_scope(marking, scope.id)
 
 
 def _place(row: CompensationRecord) -> str:
@@ -261,6 +272,7 @@ def begin_saga(marking: Marking, token: Token, scope: Scope, error: Variables) -
     )
     marking.journal.log(LogKind.FAILED, requester, {k: error[k] for k in ("code", "message")})
     marking.draft.scopes.put(scope.id, replace(marking.draft.scope(scope.id), state=ScopeState.COMPENSATING))
+    claim(marking, requester, [scope.id])
     proceed(marking, requester)
 
 

@@ -129,10 +129,25 @@ class RaiseError(Effect, frozen=True):
     message: str
 
 
-class Compensate(Effect, frozen=True):
-    """Undo what completed in the scope, last first, and wait until that is done."""
+class Escalate(Effect, frozen=True):
+    """Tell whoever catches these codes; then go on with `then`, unless a catcher interrupts."""
 
-    activity: str | None
+    codes: tuple[str | None, ...]
+    then: tuple[Effect, ...]
+
+
+class Compensate(Effect, frozen=True):
+    """Undo what completed in the scope, or only these activities, last first; wait until that is done."""
+
+    activities: frozenset[str] | None
+
+
+class CancelTransaction(Effect, frozen=True):
+    """End everything in the transaction around, undo what completed in it, leave by its cancel event."""
+
+
+class LeaveTransaction(Effect, frozen=True):
+    """Everything in the cancelled transaction is undone: leave by its cancel event."""
 
 
 class Terminate(Effect, frozen=True):

@@ -1,22 +1,26 @@
-"""Errors on their way outwards (13.5.3): who catches one, and what that does.
+"""Errors and escalations on their way outwards (13.5.3): who catches one, and what that does.
 
 From the thrower outwards: the activity's own boundary, the event sub-processes of its scope, the
 scope's boundary, and so on, through a call activity into the caller. In one place a specific code beats
 one that catches all. A technical failure is caught only where its code is named; nobody who wrote
 "catch all" meant a lost connection. A saga stands in the way: it undoes its steps before its scope fails.
+
+An escalation takes the same way, but is not critical (decision 8): who throws it goes on, unless its
+catcher interrupts; a saga does not hear of it; uncaught it is a line in the history.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bpm_engine.bpmn.expressions import ExpressionError, to_json
-from bpm_engine.bpmn.graph import ErrorEvent, EventSpec, Graph, Kind, Node
+from bpm_engine.bpmn.graph import Boundary, ErrorEvent, EscalationEvent, EventSpec, Graph, Kind, Node, Start
 from bpm_engine.core import incidents, scopes
-from bpm_engine.core.effects import RaiseError
-from bpm_engine.core.state import LogKind, Phase, Scope, Token, Variables
+from bpm_engine.core.effects import Escalate, RaiseError
+from bpm_engine.core.lifecycle import TERMINAL_TOKENS
+from bpm_engine.core.state import LogKind, Phase, Scope, ScopeState, Token, Variables
 from bpm_engine.core.variables import View, own_variables, write
 
 if TYPE_CHECKING:
@@ -27,19 +31,31 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Thrown:
     code: str | None
-    message: str
-    variables: Variables
-    technical: bool
+    message: str = ""
+    variables: Variables = field(default_factory=dict)
+    technical: bool = False
+    critical: bool = True  # False: an escalation
+
+    def told(self) -> Variables:
+        """For the history."""
+        if not self.critical:
+            return {"escalation": self.code}
+        return {"error": self.code, "message": self.message}
 
 
 @dataclass(frozen=True, slots=True)
 class Catcher:
     """`host` None: an event sub-process of the scope."""
 
-    event: ErrorEvent
+    event: ErrorEvent | EscalationEvent
     node: Node  # boundary event, or start of the event sub-process
     scope: Scope
     host: Token | None
+
+    @property
+    def interrupting(self) -> bool:
+        assert isinstance(self.node.spec, Boundary | Start)
+        return self.node.spec.interrupting
 
 
 # ------------------------------------------------------------------ finding
@@ -52,11 +68,11 @@ def find_catcher(marking: Marking, token: Token, thrown: Thrown) -> Catcher | No
         hosted = (graph.nodes[node_id] for node_id in graph.nodes[at.node_id].boundary)
         if (found := _best(hosted, thrown)) is not None:
             return Catcher(found[0], found[1], scope, at)
-        if at.compensates is not None:
+        if at.compensates is not None and (thrown.critical or scope.state is not ScopeState.ACTIVE):
             return None  # a failing handler holds the order of compensation; nobody else's affair
         if (found := _best(_handler_starts(graph, scope, at.node_id), thrown)) is not None:
             return Catcher(found[0], found[1], scope, None)
-        if graph.scopes[scope.node_id].saga:
+        if thrown.critical and graph.scopes[scope.node_id].saga:
             return None  # the saga undoes its steps first; then its scope fails with this error
         at = marking.owner(scope)
     return None
@@ -72,18 +88,19 @@ def find_catcher_around(marking: Marking, root: Scope, thrown: Thrown) -> Catche
 
 
 def _handler_starts(graph: Graph, scope: Scope, thrower: str) -> Iterable[Node]:
-    """The event sub-process that throws does not catch its own error."""
+    """The event sub-process that throws does not catch what it throws."""
     for handler_id in graph.scopes[scope.node_id].handlers:
         if handler_id != thrower:
             yield from (graph.nodes[node_id] for node_id in graph.scopes[handler_id].starts)
 
 
-def _best(nodes: Iterable[Node], thrown: Thrown) -> tuple[ErrorEvent, Node] | None:
-    general: tuple[ErrorEvent, Node] | None = None
+def _best(nodes: Iterable[Node], thrown: Thrown) -> tuple[ErrorEvent | EscalationEvent, Node] | None:
+    general: tuple[ErrorEvent | EscalationEvent, Node] | None = None
+    kind = ErrorEvent if thrown.critical else EscalationEvent
     for node in nodes:
         events: tuple[EventSpec, ...] = getattr(node.spec, "events", ())
         for event in events:
-            if not isinstance(event, ErrorEvent):
+            if not isinstance(event, kind):
                 continue
             if event.code is not None and event.code == thrown.code:
                 return event, node
@@ -97,14 +114,40 @@ def _best(nodes: Iterable[Node], thrown: Thrown) -> tuple[ErrorEvent, Node] | No
 
 def raise_error(marking: Marking, visit: Visit, effect: RaiseError) -> None:
     """Thrown and caught, the end event is done; uncaught, its token stays there as the incident."""
-    token, thrown = visit.token, Thrown(effect.code, effect.message, {}, technical=False)
+    token, thrown = visit.token, Thrown(effect.code, effect.message)
     catcher = find_catcher(marking, token, thrown)
     if catcher is None:
         _uncaught(marking, token, Phase.ENTER, thrown)
         return
-    marking.journal.log(LogKind.COMPLETED, token, {"error": effect.code, "message": effect.message})
+    marking.journal.log(LogKind.COMPLETED, token, thrown.told())
     marking.end(token)
     catch(marking, token.instance_id, catcher, thrown)
+
+
+def escalate(marking: Marking, visit: Visit, effect: Escalate) -> None:
+    """Each catcher that is still there reacts, those first that let the thrower go on."""
+    token = visit.token
+    found: list[tuple[Thrown, Catcher]] = []
+    for thrown in (Thrown(code, critical=False) for code in effect.codes):
+        marking.journal.log(LogKind.THROWN, token, thrown.told())
+        catcher = find_catcher(marking, token, thrown)
+        if catcher is not None:
+            found.append((thrown, catcher))
+    interrupted = any(catcher.interrupting for _, catcher in found)
+    if interrupted:  # the throw is done, whatever becomes of its surroundings
+        marking.journal.log(LogKind.COMPLETED, token)
+        marking.end(token)
+    for thrown, catcher in sorted(found, key=lambda pair: pair[1].interrupting):
+        if _is_there(marking, catcher):
+            catch(marking, token.instance_id, catcher, thrown)
+    if not interrupted:
+        marking.perform(visit, effect.then)
+
+
+def _is_there(marking: Marking, catcher: Catcher) -> bool:
+    if catcher.host is not None:
+        return marking.draft.token(catcher.host.id).state not in TERMINAL_TOKENS
+    return marking.draft.scope(catcher.scope.id).state is ScopeState.ACTIVE
 
 
 def throw(marking: Marking, token: Token, phase: Phase, thrown: Thrown) -> None:
@@ -123,25 +166,23 @@ def _uncaught(marking: Marking, token: Token, phase: Phase, thrown: Thrown) -> N
 
 
 def catch(marking: Marking, thrown_in: str, catcher: Catcher, thrown: Thrown) -> None:
-    """`thrown_in`: the instance that the error comes from."""
+    """`thrown_in`: the instance that it comes from."""
     graph = marking.graph(catcher.scope.instance_id)
     values = {**_call_outputs(marking, catcher.host, thrown_in), **thrown.variables}
     if catcher.event.code_variable is not None:
         values[catcher.event.code_variable] = thrown.code
-    if catcher.event.message_variable is not None:
+    if isinstance(catcher.event, ErrorEvent) and catcher.event.message_variable is not None:
         values[catcher.event.message_variable] = thrown.message
     write(marking.draft, graph, catcher.scope.id, None, values)
     if catcher.host is not None:
-        token = scopes.leave_by_boundary(marking, catcher.host, catcher.node, interrupting=True)
+        token = scopes.leave_by_boundary(marking, catcher.host, catcher.node, catcher.interrupting)
     else:
-        token = scopes.run_handler(marking, catcher.scope, catcher.node.scope, interrupting=True)
-    marking.journal.log(
-        LogKind.CAUGHT, token, {"error": thrown.code, "message": thrown.message}, catcher.node.id
-    )
+        token = scopes.run_handler(marking, catcher.scope, catcher.node.scope, catcher.interrupting)
+    marking.journal.log(LogKind.CAUGHT, token, thrown.told(), catcher.node.id)
 
 
 def _call_outputs(marking: Marking, host: Token | None, thrown_in: str) -> Variables:
-    """An error that leaves a called process takes along the mapped outputs that exist by then."""
+    """What leaves a called process takes along the mapped outputs that exist by then."""
     if host is None or host.instance_id == thrown_in or marking.node(host).kind is not Kind.CALL:
         return {}
     child = thrown_in

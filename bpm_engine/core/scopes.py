@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from bpm_engine.bpmn.expressions import Expression, to_json
-from bpm_engine.bpmn.graph import Node
+from bpm_engine.bpmn.graph import Kind, Node
 from bpm_engine.core import calls, compensation, joins, repetition, waits
 from bpm_engine.core.effects import Ended, OpenScope
 from bpm_engine.core.lifecycle import TERMINAL_INSTANCES, TERMINAL_TOKENS
@@ -147,10 +147,7 @@ def cancel_content(marking: Marking, token: Token) -> None:
     """What the token waits around: an inner scope, a called instance, a compensation it asked for."""
     draft = marking.draft
     if token.waiting_for is Waiting.SCOPE:
-        draft.require_inside(token)
-        for scope in draft.scopes.where("token_id", token.id):
-            if scope.state in LIVING:
-                cancel_scope(marking, scope)
+        _cancel_inner(marking, token)
     elif token.waiting_for is Waiting.CALL:
         draft.require_inside(token)
         for instance in draft.instances.where("parent_token_id", token.id):
@@ -158,6 +155,15 @@ def cancel_content(marking: Marking, token: Token) -> None:
                 calls.cancel_instance(marking, instance, "its caller ended it")
     elif token.waiting_for is Waiting.COMPENSATION:
         compensation.abandon(marking, token)
+        if marking.node(token).kind in (Kind.SCOPE, Kind.REPEAT):  # a transaction that is being cancelled
+            _cancel_inner(marking, token)
+
+
+def _cancel_inner(marking: Marking, token: Token) -> None:
+    marking.draft.require_inside(token)
+    for scope in marking.draft.scopes.where("token_id", token.id):
+        if scope.state in LIVING:
+            cancel_scope(marking, scope)
 
 
 # ------------------------------------------------------------------ interrupting

@@ -10,11 +10,8 @@ from collections.abc import Callable, Iterator
 
 from bpm_engine.bpmn.graph import (
     Boundary,
-    CancelEvent,
     Catch,
-    CompensationEvent,
     ConditionEvent,
-    EscalationEvent,
     EventChoice,
     EventSpec,
     Graph,
@@ -55,18 +52,9 @@ def _is_scope(kind: str) -> Callable[[Node], bool]:
     return lambda node: isinstance(node.spec, Scope) and node.spec.kind == kind
 
 
-def _throws_without_waiting(node: Node) -> bool:
-    return isinstance(node.spec, Throw) and any(
-        isinstance(event, CompensationEvent) and not event.wait for event in node.spec.events
-    )
-
-
 NOT_RUN: tuple[tuple[str, Callable[[Node], bool]], ...] = (
-    ("escalation events", _has(EscalationEvent)),
-    ("cancel events", _has(CancelEvent)),
     ("conditional events", _has(ConditionEvent)),
     ("events with several definitions", lambda node: len(events_of(node)) > 1),
-    ("transactions", _is_scope("transaction")),
     ("ad-hoc sub-processes", _is_scope("adhoc")),
     ("complex gateways", lambda node: node.kind is Kind.COMPLEX),
     ("instantiating receive tasks and event-based gateways", _instantiates),
@@ -80,7 +68,6 @@ NOT_RUN: tuple[tuple[str, Callable[[Node], bool]], ...] = (
         lambda node: node.start_quantity != 1 or node.completion_quantity != 1,
     ),
     ("tasks for external workers", lambda node: isinstance(node.spec, Work) and node.spec.external),
-    ("compensation throws that do not wait", _throws_without_waiting),
 )
 
 

@@ -112,6 +112,37 @@ def _check_throws(draft: Draft) -> None:
                     draft.refuse(draft.elements[node.element], f"{event.activity!r} is no activity here")
 
 
+def split_throws(draft: Draft) -> None:
+    """A throw that does not wait is a fork: one token goes on, one waits for the compensation at a made end
+    event. An end event has nowhere to go on to, so it may as well wait."""
+    for node in list(draft.nodes.values()):
+        if not isinstance(node.spec, graph.Throw) or all(map(_waits, node.spec.events)):
+            continue
+        if node.kind is Kind.THROW:
+            left = tuple(event for event in node.spec.events if _waits(event))
+            _fork(draft, node, tuple(event for event in node.spec.events if not _waits(event)))
+            node.kind, node.spec = (Kind.THROW, graph.Throw(left)) if left else (Kind.PASS, None)
+
+
+def _waits(event: graph.EventSpec) -> bool:
+    return not isinstance(event, graph.CompensationEvent) or event.wait
+
+
+def _fork(draft: Draft, throw: NodeDraft, events: tuple[graph.EventSpec, ...]) -> None:
+    made = NodeDraft(
+        id=f"{throw.id}#compensation",
+        kind=Kind.END,
+        scope=throw.scope,
+        element=throw.element,
+        tag="endEvent",
+        name=throw.name,
+        line=throw.line,
+        spec=graph.Throw(events),
+    )
+    draft.add(made)
+    draft.join(throw.id, made.id)
+
+
 def compensable_scopes(draft: Draft) -> set[str]:
     """The scopes that must keep records: something in them, or in a scope inside, can be undone."""
     found: set[str] = set()

@@ -19,10 +19,12 @@ from bpm_engine.core.effects import (
     Ended,
     Fault,
     Finish,
+    LeaveTransaction,
     OfferWork,
     OpenRepetition,
     OpenScope,
     Trigger,
+    Undone,
 )
 from bpm_engine.core.needs import Lacking, Needs
 from bpm_engine.core.state import Json, Variables
@@ -123,7 +125,9 @@ def enter_scope(visit: Visit) -> tuple[Effect, ...]:
 
 def scope_ended(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
     """Its writes went outwards already, unless it keeps them: then output mappings, or the output element
-    of the repetition it is an item of, are to see them."""
+    of the repetition it is an item of, are to see them. Undone: a transaction was cancelled."""
+    if isinstance(trigger, Undone):
+        return (LeaveTransaction(),)
     assert isinstance(trigger, Ended)
     return (Finish(trigger.result if visit.node.outputs or _is_collected(visit) else None),)
 
@@ -150,6 +154,8 @@ def enter_repeat(visit: Visit) -> tuple[Effect, ...]:
 
 
 def repeat_ended(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
+    if isinstance(trigger, Undone):
+        return (LeaveTransaction(),)
     assert isinstance(trigger, Ended)
     return (Assign(trigger.result), Finish()) if trigger.result else (Finish(),)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bpm_engine.bpmn.graph import (
+    CancelEvent,
     Catch,
     CompensationEvent,
     ErrorEvent,
+    EscalationEvent,
     EventSpec,
     Graph,
     MessageEvent,
@@ -16,10 +18,11 @@ from bpm_engine.bpmn.graph import (
 from bpm_engine.core.effects import (
     Await,
     Awaited,
+    CancelTransaction,
     Compensate,
     Consume,
     Effect,
-    Fault,
+    Escalate,
     Finish,
     Happened,
     RaiseError,
@@ -74,26 +77,43 @@ def enter_end(visit: Visit) -> tuple[Effect, ...]:
 
 
 def end_compensated(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
-    return (Consume(),)
+    return _last_word(visit) or (Consume(),)
 
 
 def _thrown(visit: Visit, then: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """Messages and signals first; an error, a terminate or a compensation decides what comes next."""
-    spec = visit.node.spec
-    events = spec.events if isinstance(spec, Throw) else ()
+    """All of them (10.5.3): messages and signals, escalations, compensation, and last what ends the scope."""
+    events = _events(visit)
     if not events:
         return then
     said = tuple(effect for event in events if (effect := _said(visit, event)) is not None)
-    for event in events:
+    compensations = [event for event in events if isinstance(event, CompensationEvent)]
+    then = (Compensate(_activities(compensations)),) if compensations else _last_word(visit) or then
+    codes = tuple(event.code for event in events if isinstance(event, EscalationEvent))
+    return (*said, Escalate(codes, then)) if codes else (*said, *then)
+
+
+def _events(visit: Visit) -> tuple[EventSpec, ...]:
+    spec = visit.node.spec
+    return spec.events if isinstance(spec, Throw) else ()
+
+
+def _last_word(visit: Visit) -> tuple[Effect, ...]:
+    """An error, a cancel or a terminate decides what becomes of the scope."""
+    for event in _events(visit):
         match event:
             case ErrorEvent():
                 message = "" if event.message is None else visit.text(event.message, "an error message")
-                return (*said, RaiseError(event.code, message))
+                return (RaiseError(event.code, message),)
+            case CancelEvent():
+                return (CancelTransaction(),)
             case TerminateEvent():
-                return (*said, Terminate())
-            case CompensationEvent():
-                return (*said, Compensate(event.activity))
-    return (*said, *then)
+                return (Terminate(),)
+    return ()
+
+
+def _activities(events: list[CompensationEvent]) -> frozenset[str] | None:
+    named = frozenset(event.activity for event in events if event.activity is not None)
+    return named if all(event.activity is not None for event in events) else None
 
 
 def _said(visit: Visit, event: EventSpec) -> Effect | None:
@@ -102,10 +122,8 @@ def _said(visit: Visit, event: EventSpec) -> Effect | None:
             return message_to_send(visit, event)
         case SignalEvent():
             return SendSignal(visit.text(event.name, "a signal name"), visit.token.local or {})
-        case ErrorEvent() | TerminateEvent() | CompensationEvent():
-            return None
         case _:
-            raise Fault("UNSUPPORTED_EVENT", f"{type(event).__name__} cannot be thrown")
+            return None
 
 
 def message_to_send(visit: Visit, event: MessageEvent) -> SendMessage:

@@ -17,9 +17,12 @@ from support.scenarios.format import Expectation, Scenario
 
 from bpm_engine.bpmn.graph import (
     Boundary,
+    CancelEvent,
     Catch,
     CompensationEvent,
+    ConditionEvent,
     ErrorEvent,
+    EscalationEvent,
     EventSpec,
     Graph,
     Kind,
@@ -42,23 +45,26 @@ _EVENTS: dict[type[EventSpec], str] = {
     TimerEvent: "timer",
     SignalEvent: "signal",
     ErrorEvent: "error",
+    EscalationEvent: "escalation",
+    CancelEvent: "cancel",
     CompensationEvent: "compensation",
+    ConditionEvent: "conditional",
     TerminateEvent: "terminate",
 }
 _TASKS = (
     *("task", "manualTask", "serviceTask", "sendTask", "receiveTask", "userTask", "scriptTask"),
-    *("businessRuleTask", "subProcess", "callActivity"),
+    *("businessRuleTask", "subProcess", "transaction", "callActivity"),
 )
 _GATEWAYS = ["exclusiveGateway", "parallelGateway", "inclusiveGateway", "eventBasedGateway"]
 _POSITIONS = {
     "start": ["none", "message", "timer", "signal"],
-    "event sub-process start": ["message", "timer", "signal", "error", "compensation"],
-    "event sub-process start, non-interrupting": ["message", "timer", "signal"],
+    "event sub-process start": ["message", "timer", "signal", "error", "escalation", "compensation"],
+    "event sub-process start, non-interrupting": ["message", "timer", "signal", "escalation"],
     "catch": ["message", "timer", "signal"],
-    "boundary": ["message", "timer", "signal", "error"],
-    "boundary, non-interrupting": ["message", "timer", "signal"],
-    "throw": ["none", "message", "signal", "compensation"],
-    "end": ["none", "message", "signal", "error", "terminate", "compensation"],
+    "boundary": ["message", "timer", "signal", "error", "escalation", "cancel"],
+    "boundary, non-interrupting": ["message", "timer", "signal", "escalation"],
+    "throw": ["none", "message", "signal", "escalation", "compensation"],
+    "end": ["none", "message", "signal", "error", "escalation", "cancel", "terminate", "compensation"],
 }
 ROWS: tuple[Row, ...] = (
     *((task, "activity") for task in _TASKS),
@@ -125,12 +131,12 @@ class Model:
             case Scope() if node.spec.kind == "event":
                 return "event sub-process", "activity"
             case Start():
-                return f"{_event(node.spec.events)} event", _start_position(node, node.spec, graph)
+                return _named(node.spec), _start_position(node, node.spec, graph)
             case Boundary():
                 suffix = "" if node.spec.interrupting else ", non-interrupting"
-                return f"{_event(node.spec.events)} event", f"boundary{suffix}"
+                return _named(node.spec), f"boundary{suffix}"
             case Catch() if node.tag != "receiveTask":
-                return f"{_event(node.spec.events)} event", "catch"
+                return _named(node.spec), "catch"
             case Throw():
                 return f"{_event(node.spec.events)} event", "end" if node.kind is Kind.END else "throw"
             case _:
@@ -149,8 +155,14 @@ class Model:
             yield "in sub-process"
 
 
-def _event(events: tuple[EventSpec, ...]) -> str:
+def _event(events: tuple[EventSpec, ...], *, parallel: bool = False) -> str:
+    if len(events) > 1:
+        return "parallel multiple" if parallel else "multiple"
     return _EVENTS[type(events[0])] if events else "none"
+
+
+def _named(spec: Start | Boundary | Catch) -> str:
+    return f"{_event(spec.events, parallel=spec.parallel)} event"
 
 
 def _start_position(node: Node, spec: Start, graph: Graph) -> str:
@@ -250,8 +262,6 @@ def _cell(filled: Cells, row: Row, outcome: str, reasons: list[str]) -> str:
 
 
 NOT_HERE = {
-    8: "escalation events are refused at deploy until they are built",
-    10: "transactions are refused at deploy until they are built",
     15: "which version owns a start subscription is decided by the engine when it deploys",
     18: "conditional events are refused at deploy until they are built",
 }

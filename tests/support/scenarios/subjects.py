@@ -22,7 +22,7 @@ SIGNAL = '<signal id="signal_go" name="go"/>\n'
 ERROR = '<error id="error_go" errorCode="GO"/>\n'
 
 
-def _flow(source: str, target: str) -> str:
+def flow(source: str, target: str) -> str:
     return f'<sequenceFlow id="{source}_to_{target}" sourceRef="{source}" targetRef="{target}"/>'
 
 
@@ -60,9 +60,9 @@ class Subject:
 
 
 ACTIVITY = frozenset({"activity"})
-_INNER = (
+INNER = (
     '<startEvent id="in_start"/><serviceTask id="in_work"/><endEvent id="in_end"/>'
-    f"{_flow('in_start', 'in_work')}{_flow('in_work', 'in_end')}"
+    f"{flow('in_start', 'in_work')}{flow('in_work', 'in_end')}"
 )
 
 
@@ -105,7 +105,7 @@ def _containers() -> list[Subject]:
     return [
         _activity(
             "subProcess",
-            f'<subProcess id="x"><!-- -->{_INNER}</subProcess>',
+            f'<subProcess id="x"><!-- -->{INNER}</subProcess>',
             path="in_start in_work in_end x",
             rests="x in_work",
             before_rest="in_start",
@@ -148,7 +148,7 @@ def _repeated() -> list[Subject]:
             ),
             Subject(
                 f"{how}_subProcess",
-                f'<subProcess id="x">{marker}{_INNER}</subProcess>',
+                f'<subProcess id="x">{marker}{INNER}</subProcess>',
                 path="in_start*2 in_work*2 in_end*2 x*2 x#body",
                 rests="x in_work x#body" if sequential else "x*2 in_work*2 x#body",
                 before_rest="in_start" if sequential else "in_start*2",
@@ -225,7 +225,7 @@ def _compensation() -> list[Subject]:
         '<serviceTask id="a"/><boundaryEvent id="a_compensation" attachedToRef="a">'
         "<compensateEventDefinition/>"
         '</boundaryEvent><serviceTask id="undo_a" isForCompensation="true"/>'
-        f"{{event}}{_flow('a', 'x')}"
+        f"{{event}}{flow('a', 'x')}"
         '<association id="a_undo" sourceRef="a_compensation" targetRef="undo_a" associationDirection="One"/>'
     )
     throw = '<intermediateThrowEvent id="x"><!-- --><compensateEventDefinition/></intermediateThrowEvent>'
@@ -250,12 +250,12 @@ def _errors() -> list[Subject]:
     throwing = (
         f'<startEvent id="in_start"/><endEvent id="thrown"><errorEventDefinition '
         f'errorRef="error_go"/></endEvent>'
-        f"{_flow('in_start', 'thrown')}"
+        f"{flow('in_start', 'thrown')}"
     )
     boundary = (
         f'<subProcess id="s">{throwing}</subProcess><boundaryEvent id="caught" attachedToRef="s">'
         '<errorEventDefinition errorRef="error_go"/></boundaryEvent>'
-        f'<endEvent id="never"/>{_flow("s", "never")}'
+        f'<endEvent id="never"/>{flow("s", "never")}'
     )
     handler = (
         '<subProcess id="handler" triggeredByEvent="true"><startEvent id="catch">{definition}</startEvent>'
@@ -290,12 +290,12 @@ def _boundaries() -> list[Subject]:
     for kind, (definition, roots, trigger) in _DEFINITIONS.items():
         stopping = (
             f'<userTask id="x"/><boundaryEvent id="watch" attachedToRef="x">{definition}</boundaryEvent>'
-            f'<endEvent id="never"/>{_flow("x", "never")}'
+            f'<endEvent id="never"/>{flow("x", "never")}'
         )
         beside = (
             f'<userTask id="x"/><boundaryEvent id="watch" attachedToRef="x" cancelActivity="false">'
             f"{definition}"
-            f'</boundaryEvent><endEvent id="seen"/>{_flow("watch", "seen")}'
+            f'</boundaryEvent><endEvent id="seen"/>{flow("watch", "seen")}'
         )
         subjects += [
             Subject(
@@ -328,13 +328,13 @@ def _event_sub_processes() -> list[Subject]:
                 f'<subProcess id="handler" triggeredByEvent="true"><startEvent id="catch"{how}>'
                 f"{definition}</startEvent>"
                 '<serviceTask id="handle"/><endEvent id="handled"/>'
-                f"{_flow('catch', 'handle')}{_flow('handle', 'handled')}</subProcess>"
+                f"{flow('catch', 'handle')}{flow('handle', 'handled')}</subProcess>"
             )
             done = "in_start catch handle handled handler x"
             subjects.append(
                 Subject(
                     f"{kind}_event_sub_process{'' if interrupting else '_beside'}",
-                    f'<subProcess id="x">{_INNER}{handler}</subProcess>',
+                    f'<subProcess id="x">{INNER}{handler}</subProcess>',
                     path=done if interrupting else f"{done} in_work in_end",
                     rests="x handler handle" if interrupting else "x in_work handler handle",
                     before_rest="in_start catch",
@@ -355,7 +355,7 @@ def _gateways() -> list[Subject]:
     def branches(tag: str, join_tag: str, inner: str = "serviceTask") -> str:
         return (
             f'<{tag} id="x"/><{inner} id="a"/><{inner} id="b"/><{join_tag} id="join"/>'
-            f"{_flow('x', 'a')}{_flow('x', 'b')}{_flow('a', 'join')}{_flow('b', 'join')}"
+            f"{flow('x', 'a')}{flow('x', 'b')}{flow('a', 'join')}{flow('b', 'join')}"
         )
 
     event_gateway = (
@@ -363,7 +363,7 @@ def _gateways() -> list[Subject]:
         'messageRef="message_go"/>'
         '</intermediateCatchEvent><intermediateCatchEvent id="b"><timerEventDefinition><timeDuration>PT1H'
         '</timeDuration></timerEventDefinition></intermediateCatchEvent><exclusiveGateway id="join"/>'
-        f"{_flow('x', 'a')}{_flow('x', 'b')}{_flow('a', 'join')}{_flow('b', 'join')}"
+        f"{flow('x', 'a')}{flow('x', 'b')}{flow('a', 'join')}{flow('b', 'join')}"
     )
     joins = [
         Subject(
@@ -382,7 +382,7 @@ def _gateways() -> list[Subject]:
         *joins,
         Subject(
             "exclusiveGateway",
-            f"{exclusive}{_flow('x', 'a')}{_flow('a', 'join')}",
+            f"{exclusive}{flow('x', 'a')}{flow('a', 'join')}",
             last="join",
             path="x a join",
         ),
