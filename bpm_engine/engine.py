@@ -24,6 +24,7 @@ from bpm_engine.api.caller import Caller
 from bpm_engine.api.definitions import Definitions, find_version
 from bpm_engine.api.deployments import Deployments
 from bpm_engine.api.doctor import examine
+from bpm_engine.api.external import External
 from bpm_engine.api.history import History
 from bpm_engine.api.incidents import Incidents
 from bpm_engine.api.instances import Instances
@@ -73,6 +74,7 @@ class Engine:
         self.instances = Instances(caller)
         self.batches = Batches(caller, self.instances)
         self.tasks = Tasks(caller)
+        self.external = External(caller)
         self.incidents = Incidents(caller)
         self.history = History(caller)
         self.schedules = Schedules(caller)

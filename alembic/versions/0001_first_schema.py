@@ -769,7 +769,7 @@ def create_tables() -> None:
         "token",
         [sa.literal_column("priority DESC"), "id"],
         unique=False,
-        **where("ready_topic IS NOT NULL"),
+        **where("ready_topic IS NOT NULL AND substr(ready_topic, 1, 1) <> '@'"),
     )
     op.create_index(
         "token_ready_topic_idx",

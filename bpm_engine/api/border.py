@@ -6,6 +6,7 @@ Every refusal says which argument it is about, what is wrong with it and what is
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -52,6 +53,12 @@ class Border:
         if not isinstance(value, str) or len(value) > REASON:
             raise InvalidInputError(f"reason must be a text of at most {REASON} characters")
         return self.name(value, "reason") if 0 < len(value) <= self._limits.name_characters else value
+
+    def text(self, value: object, what: str, most: int) -> str:
+        """Something that a person wrote: it may be long, or empty."""
+        return (
+            "" if value == "" else check_name(value, replace(self._limits, name_characters=most), what=what)
+        )
 
     def priority(self, value: object) -> int:
         return self.number(value, "priority", -PRIORITY, PRIORITY)

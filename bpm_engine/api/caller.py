@@ -39,13 +39,15 @@ class Caller:
             yield tx
 
     @contextmanager
-    def writing(self, connection: sa.Connection | None = None) -> Iterator[Transaction]:
-        """For rows that no call tree owns; everything else goes through `ask`."""
+    def writing(self, connection: sa.Connection | None = None, *, wake: bool = True) -> Iterator[Transaction]:
+        """For rows that no call tree owns; everything else goes through `ask`. `wake`: there may be something
+        to do for the services afterwards."""
         self._check(connection)
         if connection is None:
             with self.runtime.store.transaction(tenant=self.tenant) as tx:
                 yield tx
-                tx.wake()
+                if wake:
+                    tx.wake()
         else:
             with self.runtime.store.joined(connection) as tx:
                 yield tx

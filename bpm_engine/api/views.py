@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
+from bpm_engine.core.external import topic_in
 from bpm_engine.core.state import HumanTask, Instance, LogEntry, Token, TokenState, Variables
 from bpm_engine.problems import Problem
 from bpm_engine.store.definitions import Definition
@@ -90,6 +91,27 @@ class TaskView:
     due_at: datetime | None
     follow_up_at: datetime | None
     form_key: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalTask:
+    """Work that an external worker has locked: what it is about, and the lock to answer with."""
+
+    id: str  # of the token
+    lock: str  # what complete, fail, throw_error and extend take; good until `locked_until`
+    topic: str
+    worker: str
+    locked_until: datetime
+    instance_id: str
+    definition_key: str
+    business_key: str | None
+    correlation_id: str | None
+    node_id: str
+    priority: int
+    attempt: int  # 1 for the first run
+    idempotency_key: str  # the same on every attempt
+    variables: Variables
+    properties: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +203,9 @@ class Finding:
 
 
 def token_view(token: Token) -> TokenView:
-    waiting = token.waiting_for if token.state is TokenState.WAITING else token.topic
+    waiting = (
+        token.waiting_for if token.state is TokenState.WAITING else token.topic and topic_in(token.topic)
+    )
     return TokenView(token.id, token.node_id, str(token.state), waiting and str(waiting), token.error)
 
 

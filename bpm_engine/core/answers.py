@@ -120,7 +120,9 @@ def work_failed(marking: Marking, stimulus: WorkFailed) -> Outcome:
         incidents.fail(marking, token, Phase.INSIDE, failure.code, failure.message, failure.traceback)
     else:
         error = {**told, "traceback": failure.traceback, "since": marking.context.now.isoformat()}
-        delay = policy.delay(token.attempt, marking.context.random())
+        delay = stimulus.pause
+        if delay is None:
+            delay = policy.delay(token.attempt, marking.context.random())
         _back_off(marking, marking.put(token, error=error), marking.context.now + delay)
     return APPLIED
 

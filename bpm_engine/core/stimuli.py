@@ -61,6 +61,7 @@ class WorkFailed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     retry_after: timedelta | None = None  # RetryLater: postponed, not counted as a failed attempt
     final: bool = False
     policy: RetryPolicy | None = None  # the handler's own; the node's settings go before it
+    pause: timedelta | None = None  # before the next attempt, instead of the policy's
 
 
 class ErrorThrown(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -265,7 +265,9 @@ token = _table(
     **HOT_ROWS,
 )
 Index("token_instance_idx", token.c.instance_id)
-_partial("token_ready_idx", token, ("-priority", "id"), "ready_topic IS NOT NULL")
+# Work for external workers may wait for weeks: it is found by topic only and not in the way of executors.
+FOR_EXECUTORS = "substr(ready_topic, 1, 1) <> '@'"
+_partial("token_ready_idx", token, ("-priority", "id"), f"ready_topic IS NOT NULL AND {FOR_EXECUTORS}")
 _partial("token_ready_topic_idx", token, ("ready_topic", "-priority", "id"), "ready_topic IS NOT NULL")
 _partial("token_executing_idx", token, ("id",), "state = 'Executing'")
 _partial("token_live_idx", token, ("scope_id",), "state NOT IN ('Completed', 'Cancelled')")

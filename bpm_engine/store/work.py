@@ -17,13 +17,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bpm_engine.core.external import MARK
 from bpm_engine.core.state import Instance, Token, TokenState, Variables
 from bpm_engine.core.stimuli import Claim
 from bpm_engine.store import rows
 from bpm_engine.store.database import Database
 from bpm_engine.store.records import INSTANCE, TOKEN
 from bpm_engine.store.rows import id_source, row_source
-from bpm_engine.store.schema import process_instance, scope, token
+from bpm_engine.store.schema import FOR_EXECUTORS, process_instance, scope, token
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Id, Instant, Unreadable
 
@@ -69,7 +70,8 @@ def claim_tokens(
 ) -> list[Token]:
     """Up to `limit` Ready tokens, now Executing under `owner`'s lease; highest priority first, then oldest.
 
-    `topics` None takes everything there is. Tokens of halted instances (`held`) are never taken.
+    `topics` None takes everything but what is for external workers. Tokens of halted instances (`held`) are
+    never taken.
     """
     values: dict[str, Any] = {"owner": owner, "limit": limit, "now": tx.now(), "until": tx.now() + lease}
     if topics is None:
@@ -170,7 +172,7 @@ def _claiming(candidates: sa.CTE) -> sa.sql.dml.ReturningUpdate[Any]:
     )
 
 
-IS_READY = token.c.ready_topic.is_not(None)
+IS_READY = sa.and_(token.c.ready_topic.is_not(None), sa.text(FOR_EXECUTORS))
 
 CLAIM = _claiming(
     sa.select(token.c.id, token.c.version)
@@ -210,7 +212,11 @@ def _wanted_topics() -> sa.CTE:
     known = _topics()
     names, prefixes, excluded = (_text_source(name) for name in ("names", "prefixes", "excluded"))
     excluded_prefixes = _text_source("excluded_prefixes")
-    by_prefix = sa.and_(known.c.topic != AUTOMATIC, _begins(known.c.topic, prefixes))
+    by_prefix = sa.and_(
+        known.c.topic != AUTOMATIC,
+        sa.func.substr(known.c.topic, 1, 1) != MARK,  # external workers name their topics in full
+        _begins(known.c.topic, prefixes),
+    )
     return (
         sa.select(known.c.topic)
         .where(known.c.topic.is_not(None))

@@ -25,7 +25,17 @@ UUID texts. A list answers with a `Page`: iterate over it, and hand its `cursor`
 """
 UNDERSTOOD = ("self", "actor", "connection")
 WIDTH = 100
-SUBJECTS = ("instances", "batches", "tasks", "incidents", "history", "definitions", "schedules", "outbox")
+SUBJECTS = (
+    "instances",
+    "batches",
+    "tasks",
+    "external",
+    "incidents",
+    "history",
+    "definitions",
+    "schedules",
+    "outbox",
+)
 
 
 def render_api() -> str:

@@ -21,7 +21,6 @@ from bpm_engine.bpmn.graph import (
     Scope,
     Start,
     Throw,
-    Work,
 )
 from bpm_engine.problems import Problem, error
 
@@ -67,7 +66,6 @@ NOT_RUN: tuple[tuple[str, Callable[[Node], bool]], ...] = (
         "token quantities other than 1",
         lambda node: node.start_quantity != 1 or node.completion_quantity != 1,
     ),
-    ("tasks for external workers", lambda node: isinstance(node.spec, Work) and node.spec.external),
 )
 
 

@@ -133,7 +133,7 @@ DIALECT = Dialect(
             _DELEGATING,
             "topic",
             built_in_type,
-            "`external` needs nothing more; mail, shell … need a handler of that name (warning)",
+            "`external` is for external workers; mail, shell … need a handler of that name (warning)",
         ),
         attribute("delegateExpression", _DELEGATING, "topic", delegate_name, "the bean's name is the topic"),
         attribute("class", _DELEGATING, "topic", topic(TopicRank.CLASS), "the class name is the topic"),

@@ -71,7 +71,11 @@ def _collection(draft: Draft, node: etree._Element) -> None:
 _ROWS: tuple[AnyRow, ...] = (
     attribute("topic", _DELEGATING, "topic", topic(TopicRank.CAMUNDA_TOPIC)),
     attribute(
-        "type", _DELEGATING, "topic", built_in_type, "mail, http … need a handler of that name (warning)"
+        "type",
+        _DELEGATING,
+        "topic",
+        built_in_type,
+        "`external-worker` is for external workers; mail, http … need a handler of that name (warning)",
     ),
     attribute("delegateExpression", _DELEGATING, "topic", delegate_name, "the bean's name is the topic"),
     attribute("class", _DELEGATING, "topic", topic(TopicRank.CLASS), "the class name is the topic"),

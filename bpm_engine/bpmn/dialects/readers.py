@@ -173,8 +173,10 @@ def _closes_at_end(arguments: str) -> bool:
 
 
 def built_in_type(draft: Draft, value: str) -> None:
-    """An external task is an ordinary one here; mail, http, shell … are built into those engines."""
+    """Tasks for external workers are such here, too; mail, http, shell … are built into those engines."""
     value = value.strip()
+    if value in ("external", "external-worker"):
+        draft.put("external", True)
     if value in ("", "external", "external-worker"):
         return
     draft.offer_topic(TopicRank.BUILT_IN, value)

@@ -26,6 +26,7 @@ from bpm_engine.core.effects import (
     Trigger,
     Undone,
 )
+from bpm_engine.core.external import queue_of
 from bpm_engine.core.needs import Lacking, Needs
 from bpm_engine.core.state import Json, Variables
 from bpm_engine.core.timing import moment
@@ -35,7 +36,7 @@ from bpm_engine.core.visit import Visit
 
 
 def enter_work(visit: Visit) -> tuple[Effect, ...]:
-    """Service, send, business rule task: rests until a handler has done it.
+    """Service, send, business rule task: rests until a handler, or an external worker, has done it.
 
     A send task whose topic nobody handles sends its message itself (decision 23).
     """
@@ -46,7 +47,8 @@ def enter_work(visit: Visit) -> tuple[Effect, ...]:
     priority = visit.token.priority
     if spec.priority is not None:
         priority = visit.integer(spec.priority, "a priority")
-    return (OfferWork(spec.topic, priority),)
+    topic = queue_of(visit.token.tenant_id, spec.topic) if spec.external else spec.topic
+    return (OfferWork(topic, priority),)
 
 
 def work_done(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:

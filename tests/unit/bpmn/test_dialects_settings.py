@@ -96,6 +96,21 @@ def test_the_handler_is_named_by_the_first_attribute_in_the_order_of_the_referen
     assert (settings.topic, found) == (topic, codes)
 
 
+@pytest.mark.parametrize(
+    ("attributes", "external"),
+    [
+        ('camunda:type="external" camunda:topic="x"', True),
+        ('flowable:type="external-worker" flowable:topic="x"', True),
+        ('camunda:type="external" camunda:topic="x" bpm:external="false"', False),
+        ('camunda:topic="x"', False),
+        ('flowable:type="http"', False),
+    ],
+)
+def test_external_tasks_of_other_engines_are_for_external_workers(attributes: str, external: bool) -> None:
+    settings, _ = settings_of(service(attributes))
+    assert settings.external is external
+
+
 @pytest.mark.parametrize("expression", ["${a + b}", "${order.total}", "${f.x(1) + g.y(2)}", "#{max(a, b)}"])
 def test_an_expression_that_calls_no_bean_is_computed(expression: str) -> None:
     settings, codes = settings_of(service(f'camunda:expression="{expression}" camunda:resultVariable="r"'))

@@ -218,8 +218,11 @@ def test_a_broken_mapping_on_the_way_refuses_the_move(play):
 
 def test_tokens_keep_their_number(play):
     forked = (
-        '<parallelGateway id="g"/>' + flow("s", "g") + flow("g", "a", identifier="x")
-        + flow("g", "a", identifier="y") + path("a", "b", "e")
+        '<parallelGateway id="g"/>'
+        + flow("s", "g")
+        + flow("g", "a", identifier="x")
+        + flow("g", "a", identifier="y")
+        + path("a", "b", "e")
     )
     player = play(bpmn(ENDS + tasks("a", "b") + forked))
     player.start()
@@ -229,8 +232,11 @@ def test_tokens_keep_their_number(play):
 
 def test_a_join_forgets_a_token_that_is_moved_away(play):
     body = (
-        '<parallelGateway id="g"/><parallelGateway id="j"/>' + tasks("a", "b", "z")
-        + path("s", "g", "a", "j", "z", "e") + flow("g", "b") + flow("b", "j")
+        '<parallelGateway id="g"/><parallelGateway id="j"/>'
+        + tasks("a", "b", "z")
+        + path("s", "g", "a", "j", "z", "e")
+        + flow("g", "b")
+        + flow("b", "j")
     )
     player = play(bpmn(ENDS + body))
     player.start()

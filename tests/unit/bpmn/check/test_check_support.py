@@ -28,7 +28,6 @@ UNSUPPORTED = {
         f'<intermediateCatchEvent id="n">{SIGNAL}<messageEventDefinition messageRef="m"/>'
         f"</intermediateCatchEvent>"
     ),
-    "tasks for external workers": around('<serviceTask id="n" bpm:topic="t" bpm:external="true"/>'),
     "ad-hoc sub-processes": around('<adHocSubProcess id="n"><userTask id="in"/></adHocSubProcess>'),
     "complex gateways": (
         '<startEvent id="s"/><parallelGateway id="f"/><userTask id="a"/><userTask id="b"/>'
