@@ -7,6 +7,8 @@ at the whole process. Whether it may be run is said by the problems: a graph wit
 
 from __future__ import annotations
 
+from collections import Counter
+
 from bpm_engine.bpmn import graph, model
 from bpm_engine.bpmn.compiling.compensation import split_throws, tie_handlers
 from bpm_engine.bpmn.compiling.data import DataNames
@@ -14,9 +16,16 @@ from bpm_engine.bpmn.compiling.draft import Draft
 from bpm_engine.bpmn.compiling.elements import Elements
 from bpm_engine.bpmn.compiling.flows import join_links, make_implicit_events, read_flows
 from bpm_engine.bpmn.compiling.freezing import freeze
+from bpm_engine.bpmn.compiling.quantities import gather_tokens
 from bpm_engine.bpmn.compiling.repetition import Repetition
 from bpm_engine.bpmn.compiling.texts import Texts
-from bpm_engine.problems import Findings, Problem
+from bpm_engine.problems import Findings, Problem, error
+
+COMPLEX_WITHOUT_CONDITION = error(
+    "COMPLEX_WITHOUT_CONDITION",
+    "A complex gateway that joins says when it is activated (10.6.5).",
+    "Add an activationCondition, such as activationCount >= 2.",
+)
 
 _TASK_OF_GLOBAL = {
     "globalUserTask": "userTask",
@@ -37,8 +46,10 @@ def compile_process(
     Elements(draft, texts, data).place_all()
     _check_boundaries(draft)
     read_flows(draft, texts)
+    _check_complex_gateways(draft)
     join_links(draft)
     Repetition(draft, texts, data).wrap_all()
+    gather_tokens(draft)
     tie_handlers(draft)
     make_implicit_events(draft)
     split_throws(draft)
@@ -67,6 +78,14 @@ def compile_global_task(
         content=model.Container(nodes=(only,)),
     )
     return compile_process(process, definitions)
+
+
+def _check_complex_gateways(draft: Draft) -> None:
+    incoming = Counter(flow.target for flow in draft.flows.values())
+    for node in draft.nodes.values():
+        if incoming[node.id] > 1 and isinstance(node.spec, graph.Complex) and node.spec.activation is None:
+            message = "the complex gateway has several incoming flows and does not say when it is activated"
+            draft.findings.add(COMPLEX_WITHOUT_CONDITION.at(message, element_id=node.id, line=node.line))
 
 
 def _check_boundaries(draft: Draft) -> None:

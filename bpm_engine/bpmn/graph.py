@@ -2,9 +2,10 @@
 
 Some thirty BPMN elements have become a handful of node kinds; what sets two nodes of one kind apart
 is their `spec`. Sugar is gone: links are flows, a multi-instance or loop marker is a REPEAT node
-around its activity, implicit starts and ends are explicit, `bpm:compensate` is a handler node,
-default flows come last. Everything is plain frozen data: comparable, picklable, printable. Lines of
-the file are not compared: the same process in other white space is the same graph.
+around its activity, `startQuantity` a GATHER before it, implicit starts and ends are explicit,
+`bpm:compensate` is a handler node, default flows come last. Everything is plain frozen data: comparable,
+picklable, printable. Lines of the file are not compared: the same process in other white space is the
+same graph.
 
 `Graph.network` is the same process as a frozen networkx MultiDiGraph for analysis: nodes carry their
 `Node` as `node`, sequence flows their `Flow` as `flow` (edge key: flow id); a host is joined to its
@@ -12,9 +13,10 @@ boundary events by edges of key `boundary`, a scope node to its starts by edges 
 `Graph.nodes` is the frozen adjacency that the executor walks.
 
 Ids. A node has the id of its element. Nodes made by compilation derive theirs: `task#body` is the
-REPEAT around `task`, `scope#start` and `scope#end` are implicit events, `task#undo` is the handler
-of `bpm:compensate`, `throw#compensation` is what a throw does not wait for. `Node.element` is always an
-id of the file. Flows made by compilation (links, implicit starts and ends) are called `source>target`.
+REPEAT around `task`, `task#gather` the GATHER before it, `scope#start` and `scope#end` are implicit
+events, `task#undo` is the handler of `bpm:compensate`, `throw#compensation` is what a throw does not wait
+for. `Node.element` is always an id of the file. Flows made by compilation (links, implicit starts and
+ends) are called `source>target`.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ class Kind(StrEnum):
     PARALLEL = "parallel"  # parallel gateway
     INCLUSIVE = "inclusive"  # inclusive gateway; spec Inclusive
     COMPLEX = "complex"  # complex gateway; spec Complex
+    GATHER = "gather"  # waits for so many tokens before an activity begins; spec Gather
     EVENT_CHOICE = "event_choice"  # event-based gateway; spec EventChoice
     WORK = "work"  # a handler does it; spec Work
     SCRIPT = "script"  # the engine evaluates it; spec ScriptSpec
@@ -152,6 +155,13 @@ class Inclusive:
 class Complex:
     activation: Expression | None = None
     reach: Mapping[str, frozenset[str]] = field(default_factory=FrozenDict)
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """`startQuantity` of the activity behind it (10.3.1)."""
+
+    quantity: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +305,7 @@ Spec = (
     Start
     | Inclusive
     | Complex
+    | Gather
     | EventChoice
     | Work
     | ScriptSpec
@@ -343,8 +354,7 @@ class Node:
     async_before: bool = False
     async_after: bool = False
     deadline: str | None = None
-    start_quantity: int = 1
-    completion_quantity: int = 1
+    completion_quantity: int = 1  # tokens on each flow that is taken
     is_activity: bool = False  # task, sub-process, call: what history reports and compensation undoes
 
 

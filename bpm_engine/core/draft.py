@@ -294,7 +294,7 @@ class Draft:
         """A signal reaches who waits when it is thrown, not who begins to wait afterwards."""
         opened = list(self.subscriptions.current.values())[self.heard_by[signal.id] :]
         later = [s.id for s in opened if s.kind is SubscriptionKind.SIGNAL and s.name == signal.name]
-        return replace(signal, later=later) if later else signal
+        return replace(signal, later=[*signal.later, *later]) if later else signal
 
     def _fold_counters(self) -> None:
         """The counters of an instance sit on its root scope, which has the instance's id."""

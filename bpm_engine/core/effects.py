@@ -105,6 +105,10 @@ class OpenRepetition(Effect, frozen=True):
     items: list[Json] | None
 
 
+class OpenLoop(Effect, frozen=True):
+    """Run the inner node again and again, until the loop's condition or maximum ends it."""
+
+
 class Call(Effect, frozen=True):
     """Start an instance of another process, and wait for its end."""
 

@@ -8,14 +8,14 @@ because a token far away may decide it (13.4.3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bpm_engine.bpmn.graph import Kind, Node
-from bpm_engine.core import incidents
-from bpm_engine.core.behaviours.gateways import inclusive_fires, parallel_fires
+from bpm_engine.bpmn.graph import Gather, Kind, Node
+from bpm_engine.core import incidents, resets
+from bpm_engine.core.behaviours.gateways import gather_fires, inclusive_fires, parallel_fires
 from bpm_engine.core.effects import Joined, Park
 from bpm_engine.core.lifecycle import TERMINAL_TOKENS
 from bpm_engine.core.state import (
@@ -35,10 +35,17 @@ if TYPE_CHECKING:
     from bpm_engine.core.visit import Visit
 
 
+FIRES_ON_ARRIVAL: dict[Kind, Callable[[Node, Join], bool]] = {
+    Kind.PARALLEL: parallel_fires,
+    Kind.GATHER: gather_fires,
+}
+
+
 def park(marking: Marking, visit: Visit, effect: Park) -> None:
     join = _arrived(marking, visit)
     marking.draft.joins.put((join.scope_id, join.node_id), join)
-    if visit.node.kind is Kind.PARALLEL and parallel_fires(visit.node, join):
+    fires = FIRES_ON_ARRIVAL.get(visit.node.kind)
+    if fires is not None and fires(visit.node, join):
         _fire(marking, visit, join)
     else:
         marking.put(
@@ -65,7 +72,7 @@ def _arrived(marking: Marking, visit: Visit) -> Join:
     )
     flow = _flow(visit, join)
     visit.token = replace(token, flow_id=flow) if token.flow_id != flow else token
-    return _with_arrivals(join, {**join.arrivals, flow: join.arrivals.get(flow, 0) + 1})
+    return with_arrivals(join, {**join.arrivals, flow: join.arrivals.get(flow, 0) + 1})
 
 
 def _flow(visit: Visit, join: Join) -> str:
@@ -76,44 +83,72 @@ def _flow(visit: Visit, join: Join) -> str:
     return next((flow for flow in incoming if not join.arrivals.get(flow)), incoming[0])
 
 
-def _with_arrivals(join: Join, arrivals: dict[str, int]) -> Join:
+def with_arrivals(join: Join, arrivals: dict[str, int]) -> Join:
     filled = {flow: count for flow, count in arrivals.items() if count}
     return replace(join, arrivals=filled, joined=len(filled))
 
 
 def _fire(marking: Marking, visit: Visit, join: Join) -> None:
     """Consume one token per filled flow; the visiting token goes on."""
-    survivor = visit.token
-    taken = {survivor.flow_id}
-    for token in _parked_at(marking, join):
-        if token.flow_id not in taken and token.id != survivor.id:
-            taken.add(token.flow_id)
-            marking.end(token)
-    left = {flow: count - (flow in taken) for flow, count in join.arrivals.items()}
-    fired = replace(_with_arrivals(join, left), fired=join.fired + 1)
+    consume(marking, join, visit.token, _consumed(visit, parked_at(marking, join)))
+    marking.resume(visit.token, Joined())
+
+
+def _consumed(visit: Visit, parked: list[Token]) -> list[Token]:
+    others = [token for token in parked if token.id != visit.token.id]
+    if isinstance(visit.node.spec, Gather):
+        return others[: visit.node.spec.quantity - 1]
+    return first_of_each_flow(others, {visit.token.flow_id or ""})
+
+
+def first_of_each_flow(tokens: Iterable[Token], without: Set[str]) -> list[Token]:
+    """One token from each flow, but none from those."""
+    chosen: dict[str, Token] = {}
+    for token in tokens:
+        if (token.flow_id or "") not in without:
+            chosen.setdefault(token.flow_id or "", token)
+    return list(chosen.values())
+
+
+def consume(marking: Marking, join: Join, survivor: Token, others: list[Token]) -> Join:
+    """The others end at the gateway; the survivor is about to go on for them."""
+    left = dict(join.arrivals)
+    for token in (survivor, *others):
+        left[token.flow_id or ""] -= 1
+    for token in others:
+        marking.end(token)
+    fired = replace(with_arrivals(join, left), fired=join.fired + 1)
     marking.draft.joins.put((join.scope_id, join.node_id), fired)
-    marking.resume(survivor, Joined())
+    return fired
 
 
 def withdraw(marking: Marking, token: Token) -> None:
     """A parked token is taken away: the join forgets that it arrived."""
-    scope = marking.draft.scope(token.scope_id)
-    marking.draft.require_join(scope, token.node_id)
-    join = marking.draft.joins.get((scope.id, token.node_id))
-    assert join is not None
+    join = join_at(marking, token)
     flow = token.flow_id or ""
-    left = _with_arrivals(join, {**join.arrivals, flow: join.arrivals.get(flow, 0) - 1})
-    marking.draft.joins.put((scope.id, token.node_id), left)
+    left = with_arrivals(join, {**join.arrivals, flow: join.arrivals.get(flow, 0) - 1})
+    marking.draft.joins.put((join.scope_id, join.node_id), left)
 
 
 def fire_anyway(marking: Marking, token: Token) -> None:
     """An operator lets the join fire with what has arrived."""
-    join = marking.draft.joins.get((token.scope_id, token.node_id))
+    join = join_at(marking, token)
+    if marking.node(token).kind is Kind.COMPLEX:
+        resets.fire_anyway(marking, token, join)
+    else:
+        _fire(marking, marking.visit(token), join)
+
+
+def join_at(marking: Marking, token: Token) -> Join:
+    """The join where the token is parked."""
+    scope = marking.draft.scope(token.scope_id)
+    marking.draft.require_join(scope, token.node_id)
+    join = marking.draft.joins.get((scope.id, token.node_id))
     assert join is not None
-    _fire(marking, marking.visit(token), join)
+    return join
 
 
-def _parked_at(marking: Marking, join: Join) -> list[Token]:
+def parked_at(marking: Marking, join: Join) -> list[Token]:
     """First come, first served; ids settle ties, so that the choice is the same everywhere."""
     here = [
         token
@@ -155,18 +190,19 @@ def _fire_inclusive(marking: Marking, scope: Scope) -> bool:
         here = [token for token in tokens if token.node_id == node_id and token.waiting_for is Waiting.JOIN]
         if not here or any(token.state is TokenState.FAILED for token in here):
             continue
-        elsewhere = (token.node_id for token in tokens if token not in here)
-        if inclusive_fires(node, {token.flow_id or "" for token in here}, elsewhere):
-            _fire_waiting(marking, scope, node)
+        elsewhere = [token.node_id for token in tokens if token not in here]
+        if node.kind is Kind.COMPLEX:
+            if resets.settle(marking, node, here, elsewhere):
+                return True
+        elif inclusive_fires(node, {token.flow_id or "" for token in here}, elsewhere):
+            _fire_waiting(marking, here[0])
             return True
     return False
 
 
-def _fire_waiting(marking: Marking, scope: Scope, node: Node) -> None:
-    marking.draft.require_join(scope, node.id)
-    join = marking.draft.joins.get((scope.id, node.id))
-    assert join is not None
-    survivor = _parked_at(marking, join)[-1]
+def _fire_waiting(marking: Marking, parked: Token) -> None:
+    join = join_at(marking, parked)
+    survivor = parked_at(marking, join)[-1]
     marking.attempt(survivor, Phase.INSIDE, _fire, marking, marking.visit(survivor), join)
 
 
@@ -199,8 +235,13 @@ def _dead(marking: Marking, root_id: str) -> list[Token]:
         for token in marking.draft.tokens.where("root_instance_id", root_id)
         if token.waiting_for is Waiting.JOIN and token.state is TokenState.WAITING
     ]
-    missing = [token for token in waiting if marking.node(token).kind is not Kind.INCLUSIVE]
+    missing = [token for token in waiting if not _waits_for_others(marking, token)]
     return list({(token.scope_id, token.node_id): token for token in _in_order(missing or waiting)}.values())
+
+
+def _waits_for_others(marking: Marking, token: Token) -> bool:
+    """It would go on if the others were gone: not the cause."""
+    return marking.node(token).kind is Kind.INCLUSIVE or token.flow_id == resets.RESET
 
 
 def _in_order(tokens: Iterable[Token]) -> list[Token]:
@@ -211,5 +252,10 @@ def _deadlock_words(marking: Marking, token: Token) -> str:
     node = marking.node(token)
     join = marking.draft.joins.get((token.scope_id, token.node_id))
     arrivals = join.arrivals if join is not None else {}
+    if isinstance(node.spec, Gather):
+        count = sum(arrivals.values())
+        return f"{node.element!r} needs {node.spec.quantity} tokens and has {count}; no other can arrive"
+    if node.kind is Kind.COMPLEX:
+        return f"the activation condition of {node.id!r} does not hold, and no token can arrive any more"
     missing = ", ".join(flow for flow in node.incoming if not arrivals.get(flow))
     return f"the join {node.id!r} can never fire: no token can arrive any more by {missing}"

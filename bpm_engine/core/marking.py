@@ -54,6 +54,7 @@ from bpm_engine.core.effects import (
     Happened,
     LeaveTransaction,
     OfferWork,
+    OpenLoop,
     OpenRepetition,
     OpenScope,
     Park,
@@ -196,7 +197,11 @@ class Marking:
         visit.is_answered = type(trigger) in ANSWERS
         if type(trigger) is Ended:
             visit.ended_scope = trigger.scope_id
-        self.perform(visit, RESUME[visit.node.kind](visit, trigger))
+        self.perform(visit, self.resumed(visit, trigger))
+
+    def resumed(self, visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
+        """What the node says to that."""
+        return RESUME[visit.node.kind](visit, trigger)
 
     def perform(self, visit: Visit, effects: Iterable[Effect]) -> None:
         for effect in effects:
@@ -444,7 +449,7 @@ def _complete(marking: Marking, visit: Visit, data: Variables | None) -> None:
         throwing.emit(marking, visit, node.emit)
     if node.async_after or marking.is_halted(token.instance_id):
         _rest_leaving(marking, token)
-    elif len(node.outgoing) == 1 and node.outgoing[0].condition is None:
+    elif len(node.outgoing) == 1 and node.outgoing[0].condition is None and node.completion_quantity == 1:
         marking.move(token, node.outgoing[0])
     else:
         marking.queue(Step.LEAVE, token.id)
@@ -555,6 +560,7 @@ PERFORM: dict[type[Effect], Perform] = {
     Choose: waits.choose,
     OpenScope: scopes.open_inner,
     OpenRepetition: repetition.open_body,
+    OpenLoop: repetition.open_loop,
     Call: calls.call,
     SendMessage: throwing.send_message,
     SendSignal: throwing.send_signal,

@@ -1,4 +1,5 @@
-"""Multi-instance activities: a scope with one token per item (13.3.7).
+"""Multi-instance activities: a scope with one token per item (13.3.7). Loops: a scope with one token, which
+runs the inner node again and again (13.3.6).
 
 Counters sit on the scope, items in the tokens, results in the completed tokens; so an item's end costs
 the same with ten items as with ten thousand. Items are created within the step budget; a feeder token,
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from bpm_engine.bpmn.graph import Repeat
-from bpm_engine.core import scopes
-from bpm_engine.core.effects import OpenRepetition
+from bpm_engine.core import behaviors, scopes
+from bpm_engine.core.behaviours.activities import LOOP_COUNTER, goes_on
+from bpm_engine.core.effects import OpenLoop, OpenRepetition
 from bpm_engine.core.state import Json, Phase, Scope, Token, TokenState, Variables, Waiting
 
 if TYPE_CHECKING:
@@ -29,6 +31,43 @@ def open_body(marking: Marking, visit: Visit, effect: OpenRepetition) -> None:
     scope = scopes.inner_scope(marking, visit.token, visit.token.local or {}, counters)
     marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.SCOPE, local=None)
     _feed(marking, scope, effect.items or [], first=0)
+
+
+# ------------------------------------------------------------------ loops
+
+
+def open_loop(marking: Marking, visit: Visit, effect: OpenLoop) -> None:
+    scope = scopes.inner_scope(marking, visit.token, visit.token.local or {}, {})
+    marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.SCOPE, local=None)
+    spec = _spec(marking, scope)
+    marking.start(marking.spawn(scope, spec.inner, loop_index=0, local={LOOP_COUNTER: spec.counter_base}))
+
+
+def _run_done(marking: Marking, visit: Visit, spec: Repeat) -> None:
+    """Once more with the same token, so that a loop of any length leaves one row; or the end."""
+    token = visit.token
+    runs = (token.loop_index or 0) + 1
+    if not goes_on(visit, spec, runs):
+        marking.end(token)
+        return
+    local = {LOOP_COUNTER: runs + spec.counter_base}
+    again = marking.put(
+        token,
+        state=TokenState.READY,
+        phase=Phase.ENTER,
+        waiting_for=None,
+        topic=None,
+        attempt=0,
+        recoveries=0,
+        activation=token.activation + 1,
+        loop_index=runs,
+        local=local,
+        lease_owner=None,
+        lease_until=None,
+        error=None,
+        entered_at=marking.context.now,
+    )
+    marking.start(again)
 
 
 # ------------------------------------------------------------------ items
@@ -62,7 +101,7 @@ def _feed(marking: Marking, scope: Scope, items: list[Json], first: int) -> None
 
 
 def _item(marking: Marking, scope: Scope, spec: Repeat, index: int, item: Json) -> Token:
-    local: Variables = {"loopCounter": index + spec.counter_base}
+    local: Variables = {LOOP_COUNTER: index + spec.counter_base}
     if spec.element_variable is not None:
         local[spec.element_variable] = item
     if spec.mode == "sequential" and index > 0:
@@ -76,10 +115,16 @@ def item_done(marking: Marking, visit: Visit) -> None:
     token = visit.token
     scope = marking.draft.scope(token.scope_id)
     spec = _spec(marking, scope)
+    if spec.mode == "loop":
+        _run_done(marking, visit, spec)
+        return
     output = None if spec.output_element is None else visit.json(spec.output_element)
     _count_items(marking, scope.id, active=-1, completed=1)
     is_over = spec.completion is not None and visit.holds(spec.completion)
+    events = list(behaviors.thrown(visit, spec, _counters(marking.draft.scope(scope.id))))
     marking.end(token, output=output)
+    if events and not behaviors.throw_all(marking, visit, scope, events):
+        return
     if is_over:
         scopes.cancel_tokens(marking, marking.draft.scope(scope.id))
     elif spec.mode == "sequential":

@@ -130,6 +130,7 @@ def cancel_token(marking: Marking, token: Token) -> None:
         joins.withdraw(marking, token)
     if waits.may_have(marking.node(token), token):
         waits.close(marking, token)
+    began = token.waiting_for is not Waiting.TURN
     token = marking.put(
         token,
         state=TokenState.CANCELLED,
@@ -140,7 +141,8 @@ def cancel_token(marking: Marking, token: Token) -> None:
         lease_owner=None,
         lease_until=None,
     )
-    marking.journal.log(LogKind.CANCELLED, token)
+    if began:  # what never had its turn is nothing that the history could tell of
+        marking.journal.log(LogKind.CANCELLED, token)
 
 
 def cancel_content(marking: Marking, token: Token) -> None:

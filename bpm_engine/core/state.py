@@ -328,4 +328,4 @@ class ThrownMessage(OwnedRecord, frozen=True, kw_only=True):
 class ThrownSignal(OwnedRecord, frozen=True, kw_only=True):
     name: str
     payload: Variables = {}
-    later: list[str] = []  # subscriptions opened in the same commit, but after the throw: not reached
+    later: list[str] = []  # subscriptions not reached: opened in the same commit after the throw, or served

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bpm_engine.core.effects import SendMessage, SendSignal
@@ -30,7 +31,8 @@ def send_message(marking: Marking, visit: Visit, effect: SendMessage) -> None:
     marking.journal.publish(entry, "message.thrown", data)
 
 
-def send_signal(marking: Marking, visit: Visit, effect: SendSignal) -> None:
+def send_signal(marking: Marking, visit: Visit, effect: SendSignal, heard: Sequence[str] = ()) -> None:
+    """`heard`: subscriptions that get it by another way, in this very step."""
     token = visit.token
     thrown = ThrownSignal(
         id=marking.context.new_id(),
@@ -39,6 +41,7 @@ def send_signal(marking: Marking, visit: Visit, effect: SendSignal) -> None:
         root_instance_id=token.root_instance_id,
         name=effect.name,
         payload=effect.payload,
+        later=list(heard),
     )
     marking.draft.append(marking.draft.signals, thrown)
     marking.draft.heard_by[thrown.id] = len(marking.draft.subscriptions.current)

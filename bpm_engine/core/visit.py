@@ -24,6 +24,7 @@ class Visit(msgspec.Struct, eq=False, gc=False):
     graph: Graph
     is_answered: bool = False  # resumed by an answer from outside, which must not be lost
     ended_scope: str | None = None  # the inner scope whose end resumed the token
+    known: Variables | None = None  # what the element itself says of its state, before all variables
 
     @property
     def context(self) -> Context:
@@ -34,7 +35,10 @@ class Visit(msgspec.Struct, eq=False, gc=False):
         return self.marking.draft.instance(self.token.instance_id)
 
     def view(self) -> View:
-        return view(self.marking.draft, self.token.scope_id, self.token.local)
+        seen = view(self.marking.draft, self.token.scope_id, self.token.local)
+        if self.known is not None:
+            seen.layers.insert(0, self.known)
+        return seen
 
     def value(self, expression: Expression) -> Value:
         """Times and durations keep their type."""

@@ -15,9 +15,7 @@ from bpm_engine.bpmn.graph import (
     EventChoice,
     EventSpec,
     Graph,
-    Kind,
     Node,
-    Repeat,
     Scope,
     Start,
     Throw,
@@ -55,17 +53,7 @@ NOT_RUN: tuple[tuple[str, Callable[[Node], bool]], ...] = (
     ("conditional events", _has(ConditionEvent)),
     ("events with several definitions", lambda node: len(events_of(node)) > 1),
     ("ad-hoc sub-processes", _is_scope("adhoc")),
-    ("complex gateways", lambda node: node.kind is Kind.COMPLEX),
     ("instantiating receive tasks and event-based gateways", _instantiates),
-    ("standard loops", lambda node: isinstance(node.spec, Repeat) and node.spec.mode == "loop"),
-    (
-        "multi-instance behaviors other than All",
-        lambda node: isinstance(node.spec, Repeat) and node.spec.behavior != "All",
-    ),
-    (
-        "token quantities other than 1",
-        lambda node: node.start_quantity != 1 or node.completion_quantity != 1,
-    ),
 )
 
 

@@ -89,7 +89,6 @@ def _nodes(draft: Draft, scopes: FrozenDict[str, Scope]) -> FrozenDict[str, Node
                 async_before=node.async_before,
                 async_after=node.async_after,
                 deadline=node.deadline,
-                start_quantity=node.start_quantity,
                 completion_quantity=node.completion_quantity,
                 is_activity=node.is_activity,
             )

@@ -25,6 +25,7 @@ from bpm_engine.bpmn.graph import (
 )
 
 JOINS = (Kind.PARALLEL, Kind.INCLUSIVE, Kind.COMPLEX)
+ALONE = (Kind.COMPLEX, Kind.GATHER)  # may hold a token back that came by their only flow
 AUTOMATIC = (
     Kind.START,
     Kind.PASS,
@@ -32,6 +33,7 @@ AUTOMATIC = (
     Kind.PARALLEL,
     Kind.INCLUSIVE,
     Kind.COMPLEX,
+    Kind.GATHER,
     Kind.SCRIPT,
     Kind.THROW,
 )
@@ -44,7 +46,11 @@ def look_ahead(nodes: Mapping[str, Node], scopes: Mapping[str, Scope]) -> Frozen
     for node in nodes.values():
         steps.add_nodes_from([(node.id, False), (node.id, True)])
         steps.add_edges_from(_steps(node, nodes, scopes))
-    joins = [node.id for node in nodes.values() if node.kind in JOINS and len(node.incoming) > 1]
+    joins = [
+        node.id
+        for node in nodes.values()
+        if node.kind in ALONE or (node.kind in JOINS and len(node.incoming) > 1)
+    ]
     bits = {join: 1 << number for number, join in enumerate(joins)}
     scope_bits = {scope: 1 << number for number, scope in enumerate(scopes)}
     touched = {node.id: _touched(node, scopes, scope_bits) for node in nodes.values()}

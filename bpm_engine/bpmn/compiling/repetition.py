@@ -31,6 +31,17 @@ REPETITION_COUNT = error(
     "A cardinality and a loop's maximum are whole numbers of at least 0 (10.3.8).",
     "Correct the number.",
 )
+BEHAVIOR_EVENT = error(
+    "BEHAVIOR_EVENT",
+    "What the runs of a multi-instance activity throw is caught by its boundary events (10.3.8).",
+    "Throw a message, a signal, an error or an escalation.",
+)
+THROWABLE = (graph.MessageEvent, graph.SignalEvent, graph.ErrorEvent, graph.EscalationEvent)
+LOOP_WITHOUT_END = error(
+    "LOOP_WITHOUT_END",
+    "A loop says when it is over: a condition or a maximum (10.3.8).",
+    "Add a loopCondition, or a loopMaximum.",
+)
 
 
 class Repetition:
@@ -77,6 +88,11 @@ class Repetition:
     def _loop(self, activity: model.Activity, loop: model.StandardLoop) -> graph.Repeat:
         if loop.maximum is not None and loop.maximum < 0:
             self._refuse_count(activity, f"the loop's maximum {loop.maximum} is negative", loop.line)
+        if loop.condition is None and loop.maximum is None:
+            message = "the loop does not say when it is over"
+            self._draft.findings.add(
+                LOOP_WITHOUT_END.at(message, element_id=activity.id, line=loop.line or activity.line)
+            )
         return graph.Repeat(
             inner=activity.id,
             mode="loop",
@@ -151,10 +167,20 @@ class Repetition:
 
     def _thrown(self, reference: str | None, activity: model.Activity) -> graph.EventSpec | None:
         definition = self._draft.definitions.event_definitions.get(reference or "")
-        return self._events.spec(definition, activity, throws=True) if definition else None
+        return self._throwable(definition, activity) if definition else None
 
     def _complex(self, behavior: model.ComplexBehavior, activity: model.Activity) -> graph.EventSpec | None:
-        return self._events.spec(behavior.event, activity, throws=True) if behavior.event else None
+        return self._throwable(behavior.event, activity) if behavior.event else None
+
+    def _throwable(
+        self, definition: model.EventDefinition, activity: model.Activity
+    ) -> graph.EventSpec | None:
+        spec = self._events.spec(definition, activity, throws=True)
+        if spec is None or isinstance(spec, THROWABLE):
+            return spec
+        message = "a run of a multi-instance activity throws a message, a signal, an error or an escalation"
+        self._draft.findings.add(BEHAVIOR_EVENT.at(message, element_id=activity.id, line=activity.line))
+        return None
 
     # -------------------------------------------------------------- counts known at deploy
 

@@ -64,7 +64,12 @@ def _of_spec(spec: g.Spec) -> Iterator[str]:
                 yield "saga"
         case g.EventChoice():
             yield "first event wins" if not spec.parallel else "all events are needed"
-        case g.Inclusive() | g.Complex():
+        case g.Gather():
+            yield f"waits for {spec.quantity} tokens"
+        case g.Complex():
+            if spec.activation is not None:
+                yield f"activated when {_source(spec.activation)}"
+        case g.Inclusive():
             return
         case _:
             assert_never(spec)

@@ -181,8 +181,8 @@ def _gate(graph: Graph, net: Net, node: Node) -> Gate:
     mode = joins.get(node.kind, Input.ANY) if len(inputs) > 1 else Input.ANY
     if node.kind is Kind.COMPLEX and len(inputs) > 1:
         net.undecidable = f"the complex gateway {node.id}"
-    if node.start_quantity != 1 or node.completion_quantity != 1:
-        net.undecidable = f"start or completion quantity of {node.id}"
+    if node.kind is Kind.GATHER or node.completion_quantity != 1:
+        net.undecidable = f"start or completion quantity of {node.element}"
     outcomes = _outcomes(graph, node)
     if len(outcomes) > MAX_OUTCOMES:
         net.undecidable = f"more than {MAX_OUTCOMES} ways to leave {node.id}"

@@ -24,6 +24,8 @@ ENTER: Mapping[Kind, Enter] = {
     Kind.CHOICE: gateways.enter_choice,
     Kind.PARALLEL: gateways.enter_parallel,
     Kind.INCLUSIVE: gateways.enter_inclusive,
+    Kind.COMPLEX: gateways.enter_complex,
+    Kind.GATHER: gateways.enter_gather,
     Kind.EVENT_CHOICE: gateways.enter_event_choice,
     Kind.WORK: activities.enter_work,
     Kind.SCRIPT: activities.enter_script,
@@ -39,6 +41,8 @@ ENTER: Mapping[Kind, Enter] = {
 RESUME: Mapping[Kind, Resume] = {
     Kind.PARALLEL: gateways.parallel_joined,
     Kind.INCLUSIVE: gateways.inclusive_joined,
+    Kind.COMPLEX: gateways.complex_activated,
+    Kind.GATHER: gateways.gathered,
     Kind.EVENT_CHOICE: gateways.event_chosen,
     Kind.WORK: activities.work_done,
     Kind.HUMAN: activities.human_done,

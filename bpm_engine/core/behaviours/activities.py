@@ -21,6 +21,7 @@ from bpm_engine.core.effects import (
     Finish,
     LeaveTransaction,
     OfferWork,
+    OpenLoop,
     OpenRepetition,
     OpenScope,
     Trigger,
@@ -31,6 +32,8 @@ from bpm_engine.core.needs import Lacking, Needs
 from bpm_engine.core.state import Json, Variables
 from bpm_engine.core.timing import moment
 from bpm_engine.core.visit import Visit
+
+LOOP_COUNTER = "loopCounter"
 
 # ------------------------------------------------------------------ work and scripts
 
@@ -142,9 +145,12 @@ def _is_collected(visit: Visit) -> bool:
 
 
 def enter_repeat(visit: Visit) -> tuple[Effect, ...]:
-    """Multi-instance: the collection, or the cardinality, is read once (13.3.7)."""
+    """Multi-instance: the collection, or the cardinality, is read once (13.3.7). Loop: as long as its
+    condition holds (13.3.6)."""
     spec = visit.node.spec
     assert isinstance(spec, Repeat)
+    if spec.mode == "loop":
+        return (OpenLoop(),) if _begins(visit, spec) else (Finish(),)
     items = None if spec.collection is None else _items(visit, spec.collection)
     count = _cardinality(visit, spec, items)
     most = visit.context.limits.repetitions
@@ -160,6 +166,18 @@ def repeat_ended(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
         return (LeaveTransaction(),)
     assert isinstance(trigger, Ended)
     return (Assign(trigger.result), Finish()) if trigger.result else (Finish(),)
+
+
+def _begins(visit: Visit, spec: Repeat) -> bool:
+    return not spec.test_before or goes_on(visit, spec, runs=0)
+
+
+def goes_on(visit: Visit, spec: Repeat, runs: int) -> bool:
+    """Whether a loop runs once more after so many runs; its condition sees their number as loopCounter."""
+    if spec.maximum is not None and runs >= spec.maximum:
+        return False
+    visit.known = {LOOP_COUNTER: runs + spec.counter_base}
+    return spec.condition is None or visit.holds(spec.condition)
 
 
 def _items(visit: Visit, collection: Expression) -> list[Json]:

@@ -10,12 +10,12 @@ from bpm_engine.core.visit import Visit
 def leaving_flows(visit: Visit) -> tuple[Flow, ...]:
     """From an activity or event: all flows whose condition holds, in parallel; the default if none does.
 
-    Flows without a condition are always taken (decision 4).
+    Flows without a condition are always taken (decision 4). Each gets as many tokens as the activity's
+    completionQuantity says (10.3.1).
     """
     outgoing = visit.node.outgoing
-    if len(outgoing) == 1 and outgoing[0].condition is None:
-        return outgoing
-    return true_flows(visit)
+    straight = len(outgoing) == 1 and outgoing[0].condition is None
+    return (outgoing if straight else true_flows(visit)) * visit.node.completion_quantity
 
 
 def true_flows(visit: Visit) -> tuple[Flow, ...]:

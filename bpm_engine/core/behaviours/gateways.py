@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 
-from bpm_engine.bpmn.graph import Catch, EventChoice, Inclusive, Node
+from bpm_engine.bpmn.graph import Catch, Complex, EventChoice, Flow, Gather, Inclusive, Node
 from bpm_engine.core.behaviours.events import payload_of
 from bpm_engine.core.behaviours.flows import first_true_flow, true_flows
 from bpm_engine.core.effects import Await, Awaited, Choose, Effect, Happened, Park, Take, Trigger
@@ -43,7 +43,7 @@ def inclusive_fires(node: Node, filled: Set[str], elsewhere: Iterable[str]) -> b
     """Some flow holds a token, and no token elsewhere can reach an empty flow without also being able to
     reach a filled one."""
     spec = node.spec
-    assert isinstance(spec, Inclusive)
+    assert isinstance(spec, Inclusive | Complex)
     hopes: set[str] = set()
     for flow in node.incoming:
         if flow not in filled:
@@ -51,6 +51,48 @@ def inclusive_fires(node: Node, filled: Set[str], elsewhere: Iterable[str]) -> b
     for flow in filled:
         hopes -= spec.reach.get(flow, frozenset())
     return bool(filled) and not any(node_id in hopes for node_id in elsewhere)
+
+
+def enter_complex(visit: Visit) -> tuple[Effect, ...]:
+    """Complex gateway: splits onto all true flows; joins when its activation condition holds, and again
+    when the tokens that come late are there (13.4.5)."""
+    spec = visit.node.spec
+    assert isinstance(spec, Complex)
+    waits = spec.activation is not None or len(visit.node.incoming) > 1
+    return (Park(),) if waits else (Take(true_flows(visit)),)
+
+
+def is_activated(visit: Visit) -> bool:
+    spec = visit.node.spec
+    assert isinstance(spec, Complex)
+    return spec.activation is None or visit.holds(spec.activation)
+
+
+def complex_activated(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
+    return (Take(true_flows(visit)),)
+
+
+def flows_on_reset(visit: Visit) -> tuple[Flow, ...]:
+    """Only flows whose condition says so: what is taken without a condition was taken on activation."""
+    return tuple(
+        flow
+        for flow in visit.node.outgoing
+        if not flow.default and flow.condition is not None and visit.holds(flow.condition)
+    )
+
+
+def enter_gather(visit: Visit) -> tuple[Effect, ...]:
+    """Before an activity with a startQuantity: rests until so many tokens are there (13.3.2)."""
+    return (Park(),)
+
+
+def gathered(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
+    return (Take(visit.node.outgoing),)
+
+
+def gather_fires(node: Node, join: Join) -> bool:
+    assert isinstance(node.spec, Gather)
+    return sum(join.arrivals.values()) >= node.spec.quantity
 
 
 def enter_event_choice(visit: Visit) -> tuple[Effect, ...]:

@@ -24,6 +24,7 @@ from bpm_engine.bpmn.graph import (
     ErrorEvent,
     EscalationEvent,
     EventSpec,
+    Gather,
     Graph,
     Kind,
     MessageEvent,
@@ -55,7 +56,9 @@ _TASKS = (
     *("task", "manualTask", "serviceTask", "sendTask", "receiveTask", "userTask", "scriptTask"),
     *("businessRuleTask", "subProcess", "transaction", "callActivity"),
 )
-_GATEWAYS = ["exclusiveGateway", "parallelGateway", "inclusiveGateway", "eventBasedGateway"]
+_GATEWAYS = [
+    *("exclusiveGateway", "parallelGateway", "inclusiveGateway", "complexGateway", "eventBasedGateway"),
+]
 _POSITIONS = {
     "start": ["none", "message", "timer", "signal"],
     "event sub-process start": ["message", "timer", "signal", "error", "escalation", "compensation"],
@@ -71,6 +74,8 @@ ROWS: tuple[Row, ...] = (
     ("event sub-process", "activity"),
     ("multi-instance", "parallel"),
     ("multi-instance", "sequential"),
+    ("loop", "activity"),
+    ("startQuantity", "activity"),
     *((gateway, "gateway") for gateway in _GATEWAYS),
     *((f"{event} event", position) for position, events in _POSITIONS.items() for event in events),
 )
@@ -126,8 +131,12 @@ class Model:
     def row(self, node_id: str) -> Row | None:
         node, graph = self.nodes[node_id]
         match node.spec:
+            case Repeat(mode="loop"):
+                return "loop", "activity"
             case Repeat():
                 return "multi-instance", node.spec.mode
+            case Gather():
+                return "startQuantity", "activity"
             case Scope() if node.spec.kind == "event":
                 return "event sub-process", "activity"
             case Start():

@@ -377,9 +377,22 @@ def _gateways() -> list[Subject]:
         )
         for tag in ("parallelGateway", "inclusiveGateway")
     ]
+    condition = "<activationCondition>activationCount >= 2</activationCondition>"
+    complex_join = branches("parallelGateway", "complexGateway").replace(
+        '<complexGateway id="join"/>', f'<complexGateway id="join">{condition}</complexGateway>'
+    )
     exclusive = '<exclusiveGateway id="x"/><task id="a"/><exclusiveGateway id="join"/>'
     return [
         *joins,
+        Subject(
+            "complexGateway_join",
+            complex_join,
+            last="join",
+            path="x a b join",
+            rests="join b",
+            before_rest="x a",
+            until_rest=({"work": "a"},),
+        ),
         Subject(
             "exclusiveGateway",
             f"{exclusive}{flow('x', 'a')}{flow('a', 'join')}",

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from support.scenarios.activity_subjects import ACTIVITY_SUBJECTS
 from support.scenarios.event_subjects import EVENT_SUBJECTS
 from support.scenarios.format import Scenario, counted, read_scenario
 from support.scenarios.subjects import MARKER, SUBJECTS, Step, Subject
@@ -254,7 +255,7 @@ def error_boundary(subject: Subject) -> Iterator[Scenario]:
 
 def template_scenarios() -> list[Scenario]:
     scenarios: list[Scenario] = []
-    for subject in (*SUBJECTS, *EVENT_SUBJECTS):
+    for subject in (*SUBJECTS, *EVENT_SUBJECTS, *ACTIVITY_SUBJECTS):
         scenarios += surroundings(subject)
         if "activity" in subject.traits:
             scenarios += boundaries(subject)

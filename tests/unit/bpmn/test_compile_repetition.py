@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.definitions import bpmn, codes, compiled, compiled_with_problems, path
 
-from bpm_engine.bpmn.graph import Boundary, CompensationEvent, Kind, Node, Repeat, Scope, Throw
+from bpm_engine.bpmn.graph import Boundary, CompensationEvent, Gather, Kind, Node, Repeat, Scope, Throw
 
 MARKER = '<multiInstanceLoopCharacteristics bpm:collection="items" bpm:elementVariable="item"/>'
 
@@ -29,18 +29,19 @@ def test_what_surrounds_the_activity_belongs_to_the_body_and_the_work_to_the_inn
     )
     body, inner = graph.nodes["t#body"], graph.nodes["t"]
     assert (body.scope, inner.scope, body.element) == ("p", "t#body", "t")
-    assert (body.incoming, [f.target for f in body.outgoing]) == (("s_t",), ["e"])
+    assert (body.incoming, [f.target for f in body.outgoing]) == (("t#gather>t#body",), ["e"])
     assert (inner.incoming, inner.outgoing) == ((), ())
-    assert graph.flows["s_t"].target == "t#body"
-    assert (body.deadline, body.async_before, body.emit, body.start_quantity) == ("PT1H", True, "done", 2)
-    assert (inner.deadline, inner.async_before, inner.emit, inner.start_quantity) == (None, False, None, 1)
+    assert graph.flows["s_t"].target == "t#gather"
+    assert graph.nodes["t#gather"].spec == Gather(2)
+    assert (body.deadline, body.async_before, body.emit) == ("PT1H", True, "done")
+    assert (inner.deadline, inner.async_before, inner.emit) == (None, False, None)
     assert (body.inputs, [name for name, _ in inner.inputs]) == ((), ["a"])
     assert body.boundary == ("b",)
     assert isinstance(graph.nodes["b"].spec, Boundary)
     assert graph.nodes["b"].spec.host == "t#body"
     scope = graph.scopes["t#body"]
     assert (scope.kind, scope.parent, scope.nodes, scope.starts) == ("repeat", "p", ("t",), ("t",))
-    assert graph.root.nodes == ("s", "t#body", "e", "b")
+    assert graph.root.nodes == ("s", "t#body", "e", "b", "t#gather")
 
 
 def test_a_repeated_sub_process_is_a_scope_inside_the_body() -> None:
