@@ -7,6 +7,8 @@ VENV    ?= .venv
 BIN     ?= $(VENV)/bin
 WORKERS ?= 2
 DEMO    ?= build/demo
+# More for the demo, such as DEMO_ARGS='--orders 1000 --database postgresql://localhost/test'
+DEMO_ARGS ?=
 # More for pytest, such as PYTEST_ARGS='tests/unit -k parse'
 PYTEST_ARGS ?=
 
@@ -18,13 +20,8 @@ PYTEST_ARGS ?=
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-8s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/.installed ## Check the sample processes and draw them into build/demo
-	@mkdir -p $(DEMO)
-	$(BIN)/bpm validate processes/*.bpmn
-	@for file in processes/*.bpmn; do \
-	    picture=$(DEMO)/$$(basename $$file .bpmn).svg; \
-	    $(BIN)/bpm show $$file --svg $$picture >/dev/null || exit 1; \
-	done
+demo: $(VENV)/.installed ## Run a web shop, kill a worker, see that nothing is lost
+	@$(BIN)/bpm demo --directory $(DEMO) $(DEMO_ARGS)
 
 test: $(VENV)/.installed-test ## Run the tests on two cores, without those marked slow
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(PYTEST_ARGS)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from bpm_engine.api.caller import Caller
 from bpm_engine.api.views import HistoryEntry, Page, StepView, history_entry
 from bpm_engine.core.state import LogEntry, LogKind
-from bpm_engine.store import search
+from bpm_engine.store import search, statistics
 from bpm_engine.store.pages import MAX_LIMIT
 
 Visit = tuple[str, int, str]  # token, activation, node
@@ -29,6 +29,19 @@ class History:
     def steps(self, instance_id: str) -> tuple[StepView, ...]:
         """Each run of each node in order of entry: when, how long, how often tried, with what result."""
         return tuple(_counted(step) for step in _steps(self._entries(instance_id)).values())
+
+    def count(self, *, definition: str | None = None) -> dict[str, dict[str, int]]:
+        """How many entries of each kind there are per node: `count()["ship"]["completed"]`.
+
+        Entries about instances as a whole stand under "". The whole history is read: for summaries.
+        """
+        self._caller.border.names(definition=definition)
+        with self._caller.reading() as tx:
+            counted = statistics.count_log(tx, self._caller.tenant, definition)
+        nodes: dict[str, dict[str, int]] = {}
+        for (node, kind), number in counted.items():
+            nodes.setdefault(node, {})[kind] = number
+        return nodes
 
     def _entries(self, instance_id: str) -> Iterator[LogEntry]:
         cursor: str | None = None

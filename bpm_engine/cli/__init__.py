@@ -1,4 +1,4 @@
-"""The `bpm` command. One module per command; each is imported only when its command runs.
+"""The `bpm` command. One module per subject; each is imported only when its command runs.
 
 Exit codes: 0 good, 1 refused, 2 wrong use. Errors are one line; `--debug` shows where they came from.
 """
@@ -9,22 +9,48 @@ import sys
 
 import click
 
-from bpm_engine.cli.commands import LazyGroup, run
+from bpm_engine.cli.commands import LazyGroup, Place, run
+
+TRY, FILES, START = "Try it", "Files", "Processes at work"
+PEOPLE, OPERATORS, SERVICES = "People", "When something is wrong", "Services and database"
+
+
+def _at(path: str, section: str, purpose: str) -> Place:
+    return Place(f"bpm_engine.cli.{path}", purpose, section)
 
 
 @click.group(
     cls=LazyGroup,
     commands_at={
-        "db": ("bpm_engine.cli.db:db", "Bring the schema of a database up or down."),
-        "show": ("bpm_engine.cli.show:show", "Show a process as text, or draw it as SVG."),
-        "validate": ("bpm_engine.cli.validate:validate", "Report everything that is wrong with BPMN files."),
+        "demo": _at("demo:demo", TRY, "Run a web shop, kill a worker, see that nothing is lost."),
+        "validate": _at("validate:validate", FILES, "Report everything that is wrong with BPMN files."),
+        "show": _at("show:show", FILES, "Show a process or an instance as text, or draw it."),
+        "deploy": _at("deploy:deploy", START, "Deploy the processes of BPMN files."),
+        "start": _at("start:start", START, "Start an instance of a process."),
+        "list": _at("instances:list_instances", START, "List instances."),
+        "history": _at("history:history", START, "Tell what happened to an instance."),
+        "message": _at("sending:message", START, "Send a message to the instance that waits for it."),
+        "signal": _at("sending:signal", START, "Send a signal to everyone who listens."),
+        "tasks": _at("tasks:tasks", PEOPLE, "List what people have to do."),
+        "complete": _at("tasks:complete", PEOPLE, "Complete a task of a person."),
+        "incidents": _at("incidents:incidents", OPERATORS, "List what failed and waits for an operator."),
+        "retry": _at("operate:retry", OPERATORS, "Try again what failed."),
+        "suspend": _at("operate:suspend", OPERATORS, "Halt instances."),
+        "resume": _at("operate:resume", OPERATORS, "Let suspended instances go on."),
+        "cancel": _at("operate:cancel", OPERATORS, "End instances now."),
+        "doctor": _at("doctor:doctor", OPERATORS, "Examine the live database for contradictions."),
+        "run": _at("run:run", SERVICES, "Run an application's services until it is told to stop."),
+        "db": _at("db:db", SERVICES, "Bring the schema of a database up or down."),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="bpm-engine", message="%(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def bpm(debug: bool) -> None:
-    """An embeddable BPMN 2.0 engine: check, show and run processes."""
+    """An embeddable BPMN 2.0 engine: check, run and watch processes.
+
+    `bpm COMMAND --help` explains a command, with examples. Exit codes: 0 good, 1 refused, 2 wrong use.
+    """
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 GOOD, REFUSED, USAGE = 0, 1, 2
 
 
+class Place(NamedTuple):
+    """Where a command is (`module:name`), its purpose in one line, and the part of the help it stands in."""
+
+    path: str
+    purpose: str
+    section: str
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands by name and help, and imports one only to run it."""
 
-    def __init__(self, *args: Any, commands_at: Mapping[str, tuple[str, str]], **settings: Any) -> None:
+    def __init__(self, *args: Any, commands_at: Mapping[str, Place], **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.commands_at = commands_at
 
@@ -24,14 +32,22 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands_at:
             return None
-        module, _, name = self.commands_at[cmd_name][0].partition(":")
+        module, _, name = self.commands_at[cmd_name].path.partition(":")
         command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self.commands_at[name][1]) for name in self.list_commands(ctx)])
+        """By section, in the order in which a newcomer needs them."""
+        width = max(map(len, self.commands_at))
+        for section in dict.fromkeys(place.section for place in self.commands_at.values()):
+            rows = [
+                (name.ljust(width), place.purpose)
+                for name, place in self.commands_at.items()
+                if place.section == section
+            ]
+            with formatter.section(section):
+                formatter.write_dl(rows)
 
 
 def run(group: click.Group, arguments: Sequence[str]) -> int:

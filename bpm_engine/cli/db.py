@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import click
 
+from bpm_engine.cli.options import DATABASE, JSON
+from bpm_engine.cli.session import print_json
 from bpm_engine.store import migrate
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.database import Database
 from bpm_engine.store.store import connect
-
-URL = click.option(
-    "--url", envvar="BPM_DATABASE_URL", default=StoreConfig().url, show_default=True, help="The database."
-)
 
 
 @click.group()
@@ -20,48 +21,64 @@ def db() -> None:
 
 
 @db.command()
-@URL
+@DATABASE
 @click.option("--to", "revision", default="head", show_default=True, help="The revision to reach.")
 @click.option(
     "--row-level-security/--no-row-level-security",
     default=None,
     help="Let PostgreSQL itself keep the tenants apart; without the option it stays as it is.",
 )
-def upgrade(url: str, revision: str, row_level_security: bool | None) -> None:
-    """Bring the schema up to date. Safe to run twice, and on many machines at once."""
-    database = connect(StoreConfig(url=url))
-    try:
-        migrate.upgrade(database, revision, row_level_security=row_level_security)
-        _tell(database)
-    finally:
-        database.close()
+@JSON
+def upgrade(database: str, revision: str, row_level_security: bool | None, as_json: bool) -> None:
+    """Bring the schema up to date. Safe to run twice, and on many machines at once.
+
+    \b
+    Example:
+      bpm db upgrade --database postgresql://localhost/shop
+    """
+    with _connected(database) as connected:
+        migrate.upgrade(connected, revision, row_level_security=row_level_security)
+        _tell(connected, as_json)
 
 
 @db.command()
-@URL
+@DATABASE
 @click.option("--to", "revision", default="-1", show_default=True, help="Where to go back to, or base.")
 @click.confirmation_option("--yes", prompt="Going back drops tables or columns with their data. Go on?")
-def downgrade(url: str, revision: str) -> None:
-    """Go back to an earlier schema."""
-    database = connect(StoreConfig(url=url))
-    try:
-        migrate.downgrade(database, revision)
-        _tell(database)
-    finally:
-        database.close()
+@JSON
+def downgrade(database: str, revision: str, as_json: bool) -> None:
+    """Go back to an earlier schema.
+
+    \b
+    Example:
+      bpm db downgrade --to 0001 --database postgresql://localhost/shop
+    """
+    with _connected(database) as connected:
+        migrate.downgrade(connected, revision)
+        _tell(connected, as_json)
 
 
 @db.command()
-@URL
-def current(url: str) -> None:
+@DATABASE
+@JSON
+def current(database: str, as_json: bool) -> None:
     """Say at which revision the schema is, and which one this version works with."""
+    with _connected(database) as connected:
+        _tell(connected, as_json)
+
+
+@contextmanager
+def _connected(url: str) -> Iterator[Database]:
     database = connect(StoreConfig(url=url))
     try:
-        _tell(database)
+        yield database
     finally:
         database.close()
 
 
-def _tell(database: Database) -> None:
+def _tell(database: Database, as_json: bool) -> None:
     found = migrate.find_revision(database)
-    click.echo(f"schema: {found or 'none'} (this version works with {migrate.head()})")
+    if as_json:
+        print_json({"revision": found, "expected": migrate.head()})
+    else:
+        click.echo(f"schema: {found or 'none'} (this version works with {migrate.head()})")

@@ -1,4 +1,4 @@
-"""`bpm show FILE`: a process as text or JSON, and as a picture."""
+"""`bpm show`: a process of a file, or an instance, as text or JSON and as a picture."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import asdict
 from pathlib import Path
+from uuid import UUID
 
 import click
 
@@ -16,6 +17,7 @@ from bpm_engine.bpmn.draw.text import visible
 from bpm_engine.bpmn.model import Definitions
 from bpm_engine.cli.commands import REFUSED
 from bpm_engine.cli.files import read_bytes
+from bpm_engine.cli.options import APP, DATABASE, JSON, NO_COLOR, TENANT
 from bpm_engine.errors import DefinitionError
 
 WIDEST = 100
@@ -23,7 +25,7 @@ _COLOURS = {"title": "cyan", "id": "green", "kind": "blue", "way": "yellow"}
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("target", metavar="FILE|INSTANCE")
 @click.option(
     "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw the diagram into this file."
 )
@@ -33,25 +35,78 @@ _COLOURS = {"title": "cyan", "id": "green", "kind": "blue", "way": "yellow"}
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the file with a diagram, so that editors can open it.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("--no-color", is_flag=True, help="Plain text, also on a terminal.")
+@DATABASE
+@APP
+@TENANT
+@JSON
+@NO_COLOR
 @click.pass_context
 def show(
     ctx: click.Context,
-    file: Path,
+    target: str,
     svg: Path | None,
     layout: bool,
     bpmn: Path | None,
+    database: str,
+    app: str | None,
+    tenant: str,
     as_json: bool,
     no_color: bool,
 ) -> None:
-    """Show a process as text, or draw it.
+    """Show a process or an instance as text, or draw it.
 
-    Lists scopes, nodes, flows with their conditions, the handlers it needs, its messages, signals and
+    Of a FILE: scopes, nodes, flows with their conditions, the handlers it needs, its messages, signals and
     timers, and the variables its expressions read. A file with errors is shown as far as it goes.
+
+    Of an INSTANCE in the database: where it is, its variables, where it has been; drawn with its path in
+    colour.
+
+    \b
+    Examples:
+      bpm show order.bpmn
+      bpm show order.bpmn --svg order.svg
+      bpm show 0192f0c1-… --svg instance.svg
     """
     if no_color:
         ctx.color = False
+    path = Path(target)
+    if path.is_file():
+        _show_file(ctx, path, svg, layout, bpmn, as_json)
+    elif _is_id(target):
+        _show_instance(target, svg, database, app, tenant, as_json, ctx.color)
+    else:
+        raise click.UsageError(
+            f"there is no file {click.format_filename(target)!r}, and it is no instance id"
+        )
+
+
+def _is_id(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _show_instance(
+    instance: str,
+    svg: Path | None,
+    database: str,
+    app: str | None,
+    tenant: str,
+    as_json: bool,
+    color: bool | None,
+) -> None:
+    from bpm_engine.cli.instance import show_instance
+    from bpm_engine.cli.session import Session, open_engine
+
+    with open_engine(database, app, creates=False) as engine:
+        show_instance(Session(engine.tenant(tenant), as_json, color), instance, svg)
+
+
+def _show_file(
+    ctx: click.Context, file: Path, svg: Path | None, layout: bool, bpmn: Path | None, as_json: bool
+) -> None:
     data = read_bytes(file)
     loaded = load(data, source=str(file))
     definitions = loaded.definitions

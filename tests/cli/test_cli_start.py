@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -19,8 +20,9 @@ FOLDER = Path(__file__).parents[2] / "processes"
 
 def test_help_lists_every_command_with_its_purpose() -> None:
     output = CliRunner().invoke(bpm, ["--help"]).output
-    assert "validate  Report everything that is wrong with BPMN files." in output
-    assert "show " in output
+    for name, place in bpm.commands_at.items():
+        assert re.search(rf"^  {name} +{re.escape(place.purpose)}$", output, re.MULTILINE)
+        assert f"{place.section}:" in output
 
 
 def test_every_listed_command_exists_and_has_help() -> None:

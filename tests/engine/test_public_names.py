@@ -21,7 +21,7 @@ CALLS = {
     "batches": "cancel delete move purge resume retry set_variables suspend",
     "definitions": "find get xml",
     "external": "complete extend fail fetch throw_error",
-    "history": "find steps",
+    "history": "count find steps",
     "incidents": "find resolve retry skip",
     "instances": "cancel count delete find get move purge resume retry set_variables suspend",
     "outbox": "find requeue",

@@ -1,0 +1,64 @@
+"""`bpm message` and `bpm signal`: telling processes something."""
+
+from __future__ import annotations
+
+import click
+
+from bpm_engine.cli.options import ACTOR, SET
+from bpm_engine.cli.session import Session, on_engine, variables
+
+
+@click.command()
+@click.argument("name")
+@click.argument("correlation_key", required=False)
+@click.option("--payload", metavar="JSON", help="Variables to hand over: JSON, @FILE or - for stdin.")
+@SET
+@click.option("--id", "message_id", help="Take effect once, however often it is sent.")
+@click.option("--ttl", metavar="DURATION", help="How long it waits for a taker, such as 1h; 0: not at all.")
+@ACTOR
+@on_engine()
+def message(
+    session: Session,
+    name: str,
+    correlation_key: str | None,
+    payload: str | None,
+    pairs: tuple[str, ...],
+    message_id: str | None,
+    ttl: str | None,
+    actor: str | None,
+) -> None:
+    """Send a message to the one instance that waits for it, or start one.
+
+    \b
+    Examples:
+      bpm message payment-received A-17 --set amount=120
+      bpm message parcel-collected A-17 --id scan-991 --ttl 1h
+    """
+    result = session.engine.send_message(
+        name,
+        correlation_key,
+        variables(payload, pairs),
+        message_id=message_id,
+        ttl=0 if ttl == "0" else ttl,
+        actor=actor,
+    )
+    session.answer({"result": str(result)}, lambda: session.say(str(result)))
+
+
+@click.command()
+@click.argument("name")
+@click.option("--payload", metavar="JSON", help="Variables to hand over: JSON, @FILE or - for stdin.")
+@SET
+@ACTOR
+@on_engine()
+def signal(
+    session: Session, name: str, payload: str | None, pairs: tuple[str, ...], actor: str | None
+) -> None:
+    """Send a signal to everyone who listens.
+
+    \b
+    Example:
+      bpm signal shop-closed --set until=monday
+    """
+    count = session.engine.send_signal(name, variables(payload, pairs), actor=actor)
+    session.answer({"deliveries": count}, lambda: session.say(f"{count} deliveries"))

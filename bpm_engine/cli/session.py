@@ -1,0 +1,183 @@
+"""What commands on a database share: their options, the engine they open, and how they print.
+
+`on_engine` adds the options and hands the command a `Session`. The engine is the application's own with
+`--app`, which then also decides about the database; otherwise a plain one.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from bpm_engine.bpmn.draw.text import visible
+from bpm_engine.cli.commands import GOOD
+from bpm_engine.cli.options import APP, DATABASE, JSON, NO_COLOR, TENANT
+from bpm_engine.engine import Engine
+from bpm_engine.errors import InvalidInputError, NotFoundError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One command at work."""
+
+    engine: Engine
+    as_json: bool
+    color: bool | None
+
+    def say(self, text: str, **style: Any) -> None:
+        """For people; with `--json` on stderr, so that stdout stays one document."""
+        click.secho(visible(text), err=self.as_json, color=self.color, **style)
+
+    def answer(self, data: Any, table: Callable[[], None]) -> None:
+        """The result: one JSON document, or what `table` prints."""
+        if self.as_json:
+            print_json(data)
+        else:
+            table()
+
+
+def on_engine(*, creates: bool = False) -> Callable[[F], Callable[..., Any]]:
+    """Add the common options; the function gets a Session and answers its exit code, None for a good one.
+
+    `creates`: it may make a new SQLite file.
+    """
+
+    def decorate(function: F) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def command(
+            *arguments: Any,
+            database: str,
+            app: str | None,
+            tenant: str,
+            as_json: bool,
+            no_color: bool,
+            **options: Any,
+        ) -> None:
+            color = False if no_color else None
+            with open_engine(database, app, creates=creates) as engine:
+                code = function(Session(engine.tenant(tenant), as_json, color), *arguments, **options)
+            click.get_current_context().exit(code or GOOD)
+
+        for option in (NO_COLOR, JSON, TENANT, APP, DATABASE):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def open_engine(database: str, app: str | None, *, creates: bool) -> Engine:
+    if app is not None:
+        return load_app(app)
+    if not creates:
+        require_database(database)
+    return Engine(database)
+
+
+def require_database(url: str) -> None:
+    """Looking at a SQLite file that is not there would make an empty one and find nothing in it."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise InvalidInputError(f"{url!r:.60} is no database URL; try sqlite:///bpm.db") from None
+    if parsed.get_backend_name() != "sqlite" or not parsed.database or parsed.database.startswith(":"):
+        return
+    if not Path(parsed.database).exists() and not parsed.query:
+        raise NotFoundError(
+            f"there is no database at {parsed.database}; name one with --database or BPM_DATABASE_URL, "
+            "or make one with `bpm deploy FILE`"
+        )
+
+
+def load_app(name: str) -> Engine:
+    """The engine that an application made: `package.module:name`, looked up from the working directory."""
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
+        raise click.UsageError(f"--app is MODULE:ENGINE, such as shop.app:engine, not {name!r}")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        raise click.UsageError(
+            f"there is no module {module_name!r} here; run from the folder it is in, or set PYTHONPATH"
+        ) from None
+    engine: object = module
+    for part in attribute.split("."):
+        engine = getattr(engine, part, None)
+    if not isinstance(engine, Engine):
+        raise click.UsageError(f"{attribute!r} of {module_name} is no Engine but {type(engine).__name__}")
+    return engine
+
+
+# ------------------------------------------------------------------ values
+
+
+def assignments(pairs: Sequence[str]) -> dict[str, Any]:
+    """`name=value` pairs; a value that reads as JSON is that, else it is a text."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"expected NAME=VALUE, not {pair!r}")
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found
+
+
+def variables(document: str | None, pairs: Sequence[str]) -> dict[str, Any]:
+    """A JSON object (or @FILE with one, or - for stdin), and single variables on top of it."""
+    return read_object(document) | assignments(pairs)
+
+
+def read_object(document: str | None) -> dict[str, Any]:
+    if document is None:
+        return {}
+    text = document
+    if document == "-":
+        text = sys.stdin.read()
+    elif document.startswith("@"):
+        text = Path(document[1:]).read_text(encoding="utf-8")
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise click.UsageError(f"the variables are no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise click.UsageError(f"the variables must be a JSON object, not {type(value).__name__}")
+    return value
+
+
+# ------------------------------------------------------------------ printing
+
+
+def print_json(data: Any) -> None:
+    click.echo(json.dumps(data, ensure_ascii=False, indent=2, default=plain))
+
+
+def plain(value: object) -> Any:
+    """What JSON has no type for: views, times, durations."""
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return dict(value)
+    return str(value)

@@ -1,0 +1,138 @@
+"""Tables and field lists for people: they fit the terminal, and are not cut where there is none.
+
+Every text goes through `visible`: a name in the database must not be able to move the cursor or hide its
+neighbour. Ids are never shortened, so that they can be copied into the next command.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+import click
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bpm_engine.bpmn.draw.text import visible
+
+UNCUT = 10_000  # columns where nobody's terminal sets a width
+STATUS_STYLES = {
+    "Completed": "green",
+    "completed": "green",
+    "Running": "cyan",
+    "running": "cyan",
+    "Waiting": "cyan",
+    "Ready": "cyan",
+    "Executing": "cyan",
+    "Open": "cyan",
+    "Failed": "bold red",
+    "failed": "bold red",
+    "Suspended": "yellow",
+    "Cancelled": "dim",
+    "cancelled": "dim",
+    "skipped": "yellow",
+}
+Cell = str | int | float | datetime | timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    kind: Literal["text", "id", "status", "number", "dim"] = "text"
+
+
+def make_console(color: bool | None, *, stderr: bool = False) -> Console:
+    """`color` False: none; None: as the terminal and NO_COLOR have it."""
+    console = Console(no_color=True if color is False else None, highlight=False, stderr=stderr)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        return Console(no_color=True, highlight=False, stderr=stderr, width=UNCUT)
+    return console
+
+
+def print_table(
+    color: bool | None, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, empty: str
+) -> None:
+    """`empty` is said where there are no rows."""
+    console = make_console(color)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(
+            column.name,
+            justify="right" if column.kind == "number" else "left",
+            no_wrap=column.kind in ("id", "status", "number"),
+            overflow="fold",
+            style="dim" if column.kind in ("id", "dim") else None,
+        )
+    count = 0
+    for row in rows:
+        count += 1
+        table.add_row(*(_cell(value, column) for value, column in zip(row, columns, strict=True)))
+    _print(console, table if count else Text(empty, style="dim"))
+
+
+def print_fields(color: bool | None, fields: Iterable[tuple[str, Cell]]) -> None:
+    """Names and values below each other; what has no value is left out."""
+    console = make_console(color)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in fields:
+        if value is not None and value != "":
+            column = Column(name, "status" if name == "status" else "text")
+            table.add_row(visible(name), _cell(value, column))
+    _print(console, table)
+
+
+def print_heading(color: bool | None, text: str) -> None:
+    console = make_console(color)
+    console.print()
+    _print(console, Text(visible(text), style="bold"))
+
+
+def _print(console: Console, content: RenderableType) -> None:
+    """Without the blanks that fill the last column, which only a terminal hides."""
+    if console.is_terminal:
+        console.print(content)
+        return
+    with console.capture() as captured:
+        console.print(content)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
+
+
+def _cell(value: Cell, column: Column) -> Text:
+    text = visible(show_value(value))
+    style = STATUS_STYLES.get(text, "") if column.kind == "status" else ""
+    return Text(text, style=style)
+
+
+def show_value(value: Cell) -> str:
+    match value:
+        case None:
+            return ""
+        case datetime():
+            return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+        case timedelta():
+            return show_duration(value)
+        case _:
+            return str(value)
+
+
+def show_duration(length: timedelta) -> str:
+    """Short and readable: 12 ms, 3.2 s, 4 min, 2 h, 3 d."""
+    seconds = length.total_seconds()
+    for limit, divisor, unit in ((1, 0.001, "ms"), (120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            number = seconds / divisor
+            return f"{number:.1f} {unit}" if unit == "s" else f"{number:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def compact(value: object) -> str:
+    """A value on one line."""
+    return json.dumps(value, ensure_ascii=False, default=str)
