@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bpm_engine.api.batches import BatchOutcome, BatchProgress, BatchReport
     from bpm_engine.api.views import (
+        CommentView,
         DefinitionView,
         Deployment,
         EventView,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         TaskView,
         TokenView,
     )
+    from bpm_engine.bpmn.model import FormField
     from bpm_engine.config import Config
     from bpm_engine.engine import Engine
     from bpm_engine.errors import (
@@ -45,6 +47,7 @@ __all__ = [
     "BatchProgress",
     "BatchReport",
     "BpmnError",
+    "CommentView",
     "Config",
     "ConflictError",
     "DefinitionError",
@@ -55,6 +58,7 @@ __all__ = [
     "EventView",
     "ExternalTask",
     "Finding",
+    "FormField",
     "HistoryEntry",
     "IncidentView",
     "InstanceView",
@@ -76,6 +80,7 @@ __all__ = [
 
 _HOMES = {
     "bpm_engine.api.batches": {"BatchOutcome", "BatchProgress", "BatchReport"},
+    "bpm_engine.bpmn.model": {"FormField"},
     "bpm_engine.config": {"Config"},
     "bpm_engine.engine": {"Engine"},
     "bpm_engine.errors": {name for name in __all__ if name.endswith("Error")}

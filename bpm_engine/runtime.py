@@ -92,6 +92,19 @@ class Runtime:
             raise error
         return [submission.outcome or Applied() for submission in submissions]
 
+    def perform_found(
+        self, find: Callable[[Transaction], list[Submission]], connection: sa.Connection | None = None
+    ) -> list[Submission]:
+        """Play what `find` finds, in the transaction that found it and holds its trees; what has no outcome
+        belongs to a tree that cannot be read. For changes that nothing follows from: nobody is told."""
+        played = Played()
+        entering = self.store.transaction() if connection is None else self.store.joined(connection)
+        with entering as tx:
+            found = find(tx)
+            if found:
+                self.step.play(tx, found, played, held=frozenset(s.root for s in found), wait=True)
+        return found
+
     @contextmanager
     def looking(self, tenant: str, connection: sa.Connection | None) -> Iterator[Transaction]:
         """Read with a transaction of our own, or with the caller's, which sees its uncommitted rows."""

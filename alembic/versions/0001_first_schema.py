@@ -441,7 +441,7 @@ def create_tables() -> None:
         sa.CheckConstraint(
             "kind IN ('started', 'entered', 'completed', 'cancelled', 'failed', 'retried', 'fired', "
             "'delivered', 'thrown', 'caught', 'compensated', 'variables', 'moved', 'suspended', "
-            "'resumed', 'recovered', 'incident', 'resolved', 'ended')",
+            "'resumed', 'recovered', 'incident', 'resolved', 'assigned', 'commented', 'ended')",
             name=op.f("execution_log_kind_check"),
         ),
         sa.ForeignKeyConstraint(
@@ -465,6 +465,7 @@ def create_tables() -> None:
         sa.Column("node_id", sa.Text(), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("assignee", sa.Text(), nullable=True),
+        sa.Column("owner", sa.Text(), nullable=True),
         sa.Column("candidate_users", types.Json, nullable=False),
         sa.Column("candidate_groups", types.Json, nullable=False),
         sa.Column("priority", sa.Integer(), nullable=False),

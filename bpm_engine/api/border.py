@@ -5,7 +5,7 @@ Every refusal says which argument it is about, what is wrong with it and what is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -42,6 +42,11 @@ class Border:
         """Those that are given must be names."""
         for what, value in values.items():
             self.optional_name(value, what)
+
+    def all_names(self, values: Iterable[object], what: str) -> tuple[str, ...]:
+        if isinstance(values, str):
+            raise InvalidInputError(f"{what} and others make a list, not the text {values!r:.40}")
+        return tuple(self.name(value, what) for value in values)
 
     def variables(self, value: object, what: str = "variables") -> Variables:
         if value is None:

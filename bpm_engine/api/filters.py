@@ -1,14 +1,15 @@
-"""What instances are looked for by: the same words for `find`, `count` and batches (R44)."""
+"""What instances and tasks are looked for by: the same words for `find`, `count` and batches (R44)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
 from bpm_engine.api.border import Border
-from bpm_engine.core.state import InstanceStatus
+from bpm_engine.core.state import InstanceStatus, TaskStatus
 from bpm_engine.store.search import InstanceFilter
+from bpm_engine.store.tasks import TaskFilter
 
 
 class InstanceFilters(TypedDict, total=False):
@@ -51,4 +52,45 @@ def instance_filter(border: Border, **given: Unpack[InstanceFilters]) -> Instanc
         ended_before=border.instant(given.get("ended_before"), "ended_before"),
         parent_id=given.get("parent"),
         deleted=given.get("deleted", False),
+    )
+
+
+class TaskFilters(TypedDict, total=False):
+    """All that is given must hold; of the candidates, the user or one of the groups."""
+
+    assignee: str | None
+    owner: str | None
+    unassigned: bool
+    candidate_user: str | None
+    candidate_group: str | Sequence[str] | None
+    instance: str | None
+    definition: str | None
+    business_key: str | None
+    node: str | None
+    due_before: datetime | None
+    due_after: datetime | None
+    follow_up_before: datetime | None
+    overdue: bool
+    status: str | None
+
+
+def task_filter(border: Border, **given: Unpack[TaskFilters]) -> TaskFilter:
+    names = ("assignee", "owner", "candidate_user", "instance", "definition", "business_key", "node")
+    border.names(**{name: given.get(name) for name in names})
+    group, status = given.get("candidate_group"), given.get("status", TaskStatus.OPEN)
+    return TaskFilter(
+        assignee=given.get("assignee"),
+        owner=given.get("owner"),
+        unassigned=given.get("unassigned", False),
+        candidate_user=given.get("candidate_user"),
+        candidate_groups=border.all_names([group] if isinstance(group, str) else group or (), "a group"),
+        instance_id=given.get("instance"),
+        definition=given.get("definition"),
+        business_key=given.get("business_key"),
+        node=given.get("node"),
+        due_before=border.instant(given.get("due_before"), "due_before"),
+        due_after=border.instant(given.get("due_after"), "due_after"),
+        follow_up_before=border.instant(given.get("follow_up_before"), "follow_up_before"),
+        overdue=given.get("overdue", False),
+        status=None if status is None else border.word(status, TaskStatus, "status"),
     )

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
+from bpm_engine.bpmn.model import FormField
 from bpm_engine.core.external import topic_in
-from bpm_engine.core.state import HumanTask, Instance, LogEntry, Token, TokenState, Variables
+from bpm_engine.core.state import Instance, LogEntry, TaskStatus, Token, TokenState, Variables
 from bpm_engine.problems import Problem
 from bpm_engine.store.definitions import Definition
 from bpm_engine.store.outbox import OutboxRow
+from bpm_engine.store.tasks import ListedTask
 from bpm_engine.store.timers import Schedule
 
 T = TypeVar("T")
@@ -81,16 +83,31 @@ class TaskView:
 
     id: str
     instance_id: str
+    definition_key: str
+    business_key: str | None
     node_id: str
     name: str
     status: str
     assignee: str | None
+    owner: str | None  # who delegated it to the assignee
     candidate_users: tuple[str, ...]
     candidate_groups: tuple[str, ...]
     priority: int
+    created_at: datetime
     due_at: datetime | None
+    overdue: bool  # open, and its due date is over
     follow_up_at: datetime | None
     form_key: str | None
+    fields: tuple[FormField, ...]  # what to hand in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentView:
+    """Something that was said about a task."""
+
+    at: datetime
+    actor: str | None
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,21 +258,32 @@ def definition_view(definition: Definition) -> DefinitionView:
     )
 
 
-def task_view(task: HumanTask) -> TaskView:
+def task_view(listed: ListedTask, fields: tuple[FormField, ...], now: datetime) -> TaskView:
+    task = listed.task
     return TaskView(
         id=task.id,
         instance_id=task.instance_id,
+        definition_key=listed.definition_key,
+        business_key=listed.business_key,
         node_id=task.node_id,
         name=task.name,
         status=str(task.status),
         assignee=task.assignee,
+        owner=task.owner,
         candidate_users=tuple(task.candidate_users),
         candidate_groups=tuple(task.candidate_groups),
         priority=task.priority,
+        created_at=listed.created_at,
         due_at=task.due_at,
+        overdue=task.status is TaskStatus.OPEN and task.due_at is not None and task.due_at <= now,
         follow_up_at=task.follow_up_at,
         form_key=task.form_key,
+        fields=fields,
     )
+
+
+def comment_view(entry: LogEntry) -> CommentView:
+    return CommentView(at=entry.at, actor=entry.actor, text=str((entry.data or {}).get("text", "")))
 
 
 def incident_view(token: Token) -> IncidentView:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bpm_engine.core import answers, operations
+from bpm_engine.core import answers, operations, people
 from bpm_engine.core.changes import Changes, Outcome, Refused
 from bpm_engine.core.context import Context, Definitions
 from bpm_engine.core.draft import Draft
@@ -24,6 +24,7 @@ from bpm_engine.core.stimuli import (
     ErrorThrown,
     LeaseExpired,
     MessageDelivered,
+    PersonAsked,
     ResumeRequested,
     RetryRequested,
     SignalDelivered,
@@ -31,6 +32,8 @@ from bpm_engine.core.stimuli import (
     Started,
     Stimulus,
     SuspendRequested,
+    TaskChanged,
+    TaskCommented,
     TaskCompleted,
     TimerFired,
     TokensMoved,
@@ -52,7 +55,10 @@ ANSWERS: Mapping[type, Answer] = {
     TimerFired: answers.timer_fired,
     MessageDelivered: answers.delivered,
     SignalDelivered: answers.delivered,
-    TaskCompleted: answers.task_completed,
+    TaskCompleted: people.task_completed,
+    TaskChanged: people.task_changed,
+    TaskCommented: people.task_commented,
+    PersonAsked: people.person_asked,
     CancelRequested: operations.cancel,
     SuspendRequested: operations.suspend,
     ResumeRequested: operations.resume,

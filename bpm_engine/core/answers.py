@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bpm_engine.bpmn.graph import Boundary, Human, Kind, Start, TimerEvent, Work
-from bpm_engine.core import forms, incidents, propagation, scopes, waits
+from bpm_engine.bpmn.graph import Boundary, Kind, Start, TimerEvent, Work
+from bpm_engine.core import incidents, propagation, scopes, waits
 from bpm_engine.core.agenda import Step
 from bpm_engine.core.behaviours.events import payload_of
 from bpm_engine.core.changes import Applied, Outcome, Refused, Stale
 from bpm_engine.core.effects import Done, Happened
-from bpm_engine.core.lifecycle import EXECUTING, HALTED_INSTANCES, TERMINAL_INSTANCES
+from bpm_engine.core.lifecycle import EXECUTING, HALTED_INSTANCES
 from bpm_engine.core.needs import Lacking, Needs
 from bpm_engine.core.retry import policy_for
 from bpm_engine.core.state import (
@@ -27,7 +27,6 @@ from bpm_engine.core.state import (
     Phase,
     Subscription,
     SubscriptionStatus,
-    TaskStatus,
     Timer,
     TimerPurpose,
     TimerStatus,
@@ -43,7 +42,6 @@ from bpm_engine.core.stimuli import (
     LeaseExpired,
     MessageDelivered,
     SignalDelivered,
-    TaskCompleted,
     TimerFired,
     WorkCompleted,
     WorkFailed,
@@ -77,7 +75,7 @@ def reset_steps(marking: Marking, instance_id: str) -> None:
 def _claimed(marking: Marking, claim: Claim) -> Token | Stale:
     token = marking.draft.tokens.get(claim.token_id)
     if token is None:
-        return _absent(marking, claim.token_id, Needs(tokens=frozenset({claim.token_id})))
+        return absent(marking, claim.token_id, Needs(tokens=frozenset({claim.token_id})))
     if token.state is not EXECUTING or token.version != claim.version:
         return Stale("the token has gone on since it was claimed")
     if token.lease_owner != claim.owner:
@@ -85,7 +83,7 @@ def _claimed(marking: Marking, claim: Claim) -> Token | Stale:
     return token
 
 
-def _absent(marking: Marking, row_id: str, needs: Needs) -> Stale:
+def absent(marking: Marking, row_id: str, needs: Needs) -> Stale:
     snapshot = marking.draft.snapshot
     if snapshot.whole or row_id in snapshot.absent:
         return Stale("there is no such row")
@@ -152,7 +150,7 @@ def lease_expired(marking: Marking, stimulus: LeaseExpired) -> Outcome:
     """R12: the retry policy counts failures of handlers; this counts losses of workers."""
     token = marking.draft.tokens.get(stimulus.token_id)
     if token is None:
-        return _absent(marking, stimulus.token_id, Needs(tokens=frozenset({stimulus.token_id})))
+        return absent(marking, stimulus.token_id, Needs(tokens=frozenset({stimulus.token_id})))
     if token.state is not TokenState.EXECUTING or token.version != stimulus.version:
         return Stale("the lease is not the one that expired")
     lost = token.recoveries + 1
@@ -186,7 +184,7 @@ def continued(marking: Marking, stimulus: Continued) -> Outcome:
 def timer_fired(marking: Marking, stimulus: TimerFired) -> Outcome:
     timer = marking.draft.timers.get(stimulus.timer_id)
     if timer is None:
-        return _absent(marking, stimulus.timer_id, Needs(timers=frozenset({stimulus.timer_id})))
+        return absent(marking, stimulus.timer_id, Needs(timers=frozenset({stimulus.timer_id})))
     if timer.status is not TimerStatus.SCHEDULED:
         return Stale(f"the timer is {timer.status}")
     if timer.due_at > marking.context.now:
@@ -253,7 +251,7 @@ def delivered(marking: Marking, stimulus: MessageDelivered | SignalDelivered) ->
     subscription = marking.draft.subscriptions.get(stimulus.subscription_id)
     if subscription is None:
         needs = Needs(subscriptions=frozenset({stimulus.subscription_id}))
-        return _absent(marking, stimulus.subscription_id, needs)
+        return absent(marking, stimulus.subscription_id, needs)
     if subscription.status is not SubscriptionStatus.OPEN:
         return Stale("not waiting any more")
     instance = marking.draft.instance(subscription.instance_id)
@@ -287,30 +285,4 @@ def _happened(marking: Marking, wait: Timer | Subscription, payload: Variables, 
         scopes.leave_by_boundary(marking, host, node, spec.interrupting)
     else:
         marking.attempt(host, Phase.INSIDE, marking.resume, host, happened)
-    return APPLIED
-
-
-# ------------------------------------------------------------------ people
-
-
-def task_completed(marking: Marking, stimulus: TaskCompleted) -> Outcome:
-    task = marking.draft.tasks.get(stimulus.task_id)
-    if task is None:
-        return _absent(marking, stimulus.task_id, Needs(tasks=frozenset({stimulus.task_id})))
-    if task.status is not TaskStatus.OPEN:
-        return Refused("TASK_NOT_OPEN", f"the task is {task.status}")
-    instance = marking.draft.instance(task.instance_id)
-    if instance.status in HALTED_INSTANCES or instance.status in TERMINAL_INSTANCES:
-        return halted(instance)
-    token = marking.draft.token(task.token_id)
-    visit = marking.visit(token)
-    assert isinstance(visit.node.spec, Human)
-    if (objection := forms.objection(visit, visit.node.spec, stimulus.variables)) is not None:
-        return objection
-    reset_steps(marking, instance.id)
-    done = replace(
-        task, status=TaskStatus.COMPLETED, assignee=stimulus.user or task.assignee, version=task.version + 1
-    )
-    marking.draft.tasks.put(task.id, done)
-    marking.attempt(token, INSIDE, marking.resume, token, Done(stimulus.variables))
     return APPLIED

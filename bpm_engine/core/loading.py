@@ -20,6 +20,7 @@ from bpm_engine.core.stimuli import (
     ErrorThrown,
     LeaseExpired,
     MessageDelivered,
+    PersonAsked,
     ResumeRequested,
     RetryRequested,
     SignalDelivered,
@@ -27,6 +28,8 @@ from bpm_engine.core.stimuli import (
     Started,
     Stimulus,
     SuspendRequested,
+    TaskChanged,
+    TaskCommented,
     TaskCompleted,
     TimerFired,
     TokensMoved,
@@ -47,13 +50,13 @@ def _named(stimulus: Stimulus) -> Needs:
             return Needs(graphs=frozenset({stimulus.definition_id}))
         case WorkCompleted() | WorkFailed() | ErrorThrown() | Continued():
             return Needs(tokens=frozenset({stimulus.claim.token_id}))
-        case LeaseExpired() | SkipRequested():
+        case LeaseExpired() | SkipRequested() | PersonAsked():
             return Needs(tokens=frozenset({stimulus.token_id}))
         case TimerFired():
             return Needs(timers=frozenset({stimulus.timer_id}))
         case MessageDelivered() | SignalDelivered():
             return Needs(subscriptions=frozenset({stimulus.subscription_id}))
-        case TaskCompleted():
+        case TaskCompleted() | TaskChanged() | TaskCommented():
             return Needs(tasks=frozenset({stimulus.task_id}))
         case VariablesSet():
             scopes = frozenset({stimulus.scope_id} if stimulus.scope_id else ())

@@ -246,6 +246,7 @@ class HumanTask(OwnedRecord, frozen=True, kw_only=True):
     node_id: str
     name: str = ""
     assignee: str | None = None
+    owner: str | None = None  # who delegated it to the assignee, and gets it back
     candidate_users: list[str] = []
     candidate_groups: list[str] = []
     priority: int = 0
@@ -288,6 +289,8 @@ class LogKind(Word):
     RECOVERED = "recovered"
     INCIDENT = "incident"
     RESOLVED = "resolved"
+    ASSIGNED = "assigned"  # a user task was claimed, given back, delegated, planned anew
+    COMMENTED = "commented"
     ENDED = "ended"
 
 

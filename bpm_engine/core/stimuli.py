@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from bpm_engine.core.retry import RetryPolicy
-from bpm_engine.core.state import Variables
+from bpm_engine.core.state import Variables, Word
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -104,7 +104,46 @@ class TaskCompleted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     task_id: str
     variables: Variables = {}
-    user: str | None = None
+    user: str | None = None  # None: the application itself, which may always
+    groups: tuple[str, ...] = ()  # of the user
+
+
+class TaskChange(Word):
+    CLAIMED = "claimed"
+    RESERVED = "reserved"
+    UNCLAIMED = "unclaimed"
+    ASSIGNED = "assigned"
+    DELEGATED = "delegated"
+    PLANNED = "planned"  # its priority and dates
+
+
+class TaskChanged(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A user task changes hands, or is planned anew."""
+
+    task_id: str
+    change: TaskChange
+    user: str | None = None  # who has it from now on
+    groups: tuple[str, ...] = ()  # of that user
+    by: str | None = None  # who gives it away; None: the application itself, which may always
+    priority: int | None = None
+    due_at: datetime | None = None
+    follow_up_at: datetime | None = None
+
+
+class TaskCommented(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    task_id: str
+    text: str
+
+
+class PersonAsked(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The work of a failed task is given to a person, as a user task."""
+
+    token_id: str
+    name: str | None = None
+    assignee: str | None = None
+    candidate_users: tuple[str, ...] = ()
+    candidate_groups: tuple[str, ...] = ()
+    due_at: datetime | None = None
 
 
 class CancelRequested(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -161,6 +200,9 @@ Stimulus = (
     | MessageDelivered
     | SignalDelivered
     | TaskCompleted
+    | TaskChanged
+    | TaskCommented
+    | PersonAsked
     | CancelRequested
     | SuspendRequested
     | ResumeRequested

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from bpm_engine.core.visit import Visit
 
 WAITING_KINDS = frozenset({Kind.CATCH, Kind.EVENT_CHOICE, Kind.HUMAN})
-TIMED = frozenset({Waiting.RETRY, Waiting.START})
+WAITING_ROWS = frozenset({Waiting.RETRY, Waiting.START, Waiting.HUMAN})  # at nodes of any kind
 DEADLINE = "DEADLINE"
 
 
@@ -59,7 +59,7 @@ def may_have(node: Node, token: Token) -> bool:
     """Whether the token can have open waits; known without loading any."""
     if node.boundary or node.deadline is not None or node.kind in WAITING_KINDS:
         return True
-    return token.waiting_for in TIMED
+    return token.waiting_for in WAITING_ROWS
 
 
 # ------------------------------------------------------------------ opening
@@ -102,7 +102,19 @@ def open_handlers(marking: Marking, scope: Scope, graph: Graph) -> None:
 
 def ask_person(marking: Marking, visit: Visit, effect: AskPerson) -> None:
     marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.HUMAN)
-    token = visit.token
+    _open_task(marking, visit.token, effect)
+
+
+def ask_person_instead(marking: Marking, token: Token, effect: AskPerson) -> None:
+    """Of a node that the token has entered already: its boundary events are armed."""
+    marking.draft.require_waits(token)
+    _close_tasks(marking, token)
+    waiting = {"state": TokenState.WAITING, "waiting_for": Waiting.HUMAN, "topic": None}
+    fresh = {"error": None, "attempt": 0, "recoveries": 0}
+    _open_task(marking, marking.put(token, **waiting, **fresh), effect)
+
+
+def _open_task(marking: Marking, token: Token, effect: AskPerson) -> None:
     task = HumanTask(
         id=marking.context.new_id(),
         tenant_id=token.tenant_id,
@@ -270,9 +282,14 @@ def close(marking: Marking, token: Token) -> None:
         if subscription.status is SubscriptionStatus.OPEN:
             cancelled = replace(subscription, status=SubscriptionStatus.CANCELLED)
             draft.subscriptions.put(subscription.id, cancelled)
-    for task in draft.tasks.where("token_id", token.id):
+    _close_tasks(marking, token)
+
+
+def _close_tasks(marking: Marking, token: Token) -> None:
+    tasks = marking.draft.tasks
+    for task in tasks.where("token_id", token.id):
         if task.status is TaskStatus.OPEN:
-            draft.tasks.put(task.id, replace(task, status=TaskStatus.CANCELLED, version=task.version + 1))
+            tasks.put(task.id, replace(task, status=TaskStatus.CANCELLED, version=task.version + 1))
 
 
 def close_retry(marking: Marking, token: Token) -> None:

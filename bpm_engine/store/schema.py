@@ -355,6 +355,7 @@ human_task = _table(
     Column("node_id", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("assignee", Text),
+    Column("owner", Text),
     Column("candidate_users", Json, nullable=False),
     Column("candidate_groups", Json, nullable=False),
     Column("priority", Integer, nullable=False),

@@ -14,7 +14,7 @@ BatchOutcome BatchProgress BatchReport
 BpmnError Config ConflictError DefinitionError DefinitionView Deployment Engine EngineError EventView Finding
 HistoryEntry IncidentView InstanceView InvalidInputError LeaseLostError MessageResult NotFoundError Page
 Problem Retry RetryLater ScheduleView StepView TaskView TokenView UnavailableError Work
-ExternalTask
+CommentView ExternalTask FormField
 """
 CALLS = {
     "": "begin close deploy doctor handler run run_until_idle running send_message send_signal start tenant",
@@ -26,7 +26,7 @@ CALLS = {
     "instances": "cancel count delete find get move purge resume retry set_variables suspend",
     "outbox": "find requeue",
     "schedules": "find pause preview resume",
-    "tasks": "complete find get",
+    "tasks": "assign claim comment comments complete count delegate find get plan reserve unclaim variables",
 }
 READING = {
     "begin",
@@ -42,7 +42,7 @@ READING = {
     "running",
     "steps",
 }
-READING |= {"tenant", "xml"}
+READING |= {"comments", "tenant", "variables", "xml"}
 LEASING = {"extend", "fetch"}  # a lease is no part of the history; `worker` says who
 
 

@@ -88,7 +88,7 @@ def enter_human(visit: Visit) -> tuple[Effect, ...]:
     return (
         AskPerson(
             name=visit.node.name,
-            assignee=None if spec.assignee is None else visit.text(spec.assignee, "an assignee"),
+            assignee=_person(visit, spec.assignee),
             candidate_users=_names(visit, spec.candidate_users),
             candidate_groups=groups,
             priority=0 if spec.priority is None else visit.integer(spec.priority, "a priority"),
@@ -104,11 +104,20 @@ def human_done(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
     return (Finish(trigger.result),)
 
 
+def _person(visit: Visit, expression: Expression | None) -> str | None:
+    """Null and the empty text mean nobody: the candidates are asked."""
+    if expression is None or visit.json(expression) in (None, ""):
+        return None
+    return visit.text(expression, "an assignee")
+
+
 def _names(visit: Visit, expression: Expression | None) -> list[str]:
-    """A list, or names with commas between them."""
+    """A list, or names with commas between them; null means nobody."""
     if expression is None:
         return []
     value = visit.json(expression)
+    if value is None:
+        return []
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return value
     if isinstance(value, str):
