@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import psycopg
+from msgspec.structs import asdict
 from _server import server_url  # also makes `support` importable
 from support import rows as sample
 from support.postgres.databases import libpq_url
@@ -122,7 +123,8 @@ def by_hand(connection: psycopg.Connection, batches: list[Changes]) -> None:
             (LOG_SQL, batch.log),
             (OUTBOX_SQL, batch.outbox),
         ):
-            connection.execute(statement, {"rows": encode(given).decode(), "now": now})
+            rows = [row if isinstance(row, dict) else asdict(row) for row in given]
+            connection.execute(statement, {"rows": encode(rows).decode(), "now": now})
         connection.commit()
 
 

@@ -2,8 +2,8 @@
 
 One record per table; the fields are the columns, in the same words (times of creation and update are
 the store's affair). Records are frozen msgspec structs: as strict as frozen dataclasses, much faster to
-make and to copy, and encoded to JSON without a detour (docs/adr/0006-rows-as-msgspec-structs.md). A
-change is a new record made by `replace`. They hold JSON, which has no cycles, so the garbage collector
+make and to copy, and turned into JSON arrays and made of rows without a detour
+(docs/adr/0006-rows-as-msgspec-structs.md). A change is a new record made by `replace`. They hold JSON, which has no cycles, so the garbage collector
 passes them by.
 
 Root scope: an instance's outermost scope has the id of the instance. It carries the instance's log
@@ -107,7 +107,7 @@ class Phase(Word):
     LEAVE = "leave"  # done; the outgoing flows are to be taken
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     id: str
     tenant_id: str
 
@@ -182,7 +182,7 @@ class Token(OwnedRecord, frozen=True, kw_only=True):
     parallel_group_id: str | None = None
     loop_index: int | None = None
     local: Variables | None = None  # variables of this activation only: input mappings, loop item
-    output: Json = None  # an ended repetition's contribution to the output collection
+    output: bool | int | float | str | list[Any] | dict[str, Any] | None = None  # an ended repetition's contribution to the output collection
     compensates: str | None = None  # the compensation record this token works for
     lease_owner: str | None = None
     lease_until: datetime | None = None
@@ -294,7 +294,7 @@ class LogKind(Word):
     ENDED = "ended"
 
 
-class LogEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class LogEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     """Table execution_log: append-only, ordered by (instance_id, seq)."""
 
     tenant_id: str

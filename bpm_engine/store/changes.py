@@ -8,7 +8,7 @@ loaded by `trees.load_snapshot`, which locks them: then no token can be stale. I
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -20,16 +20,17 @@ from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import Instance, Scope, Variables
 from bpm_engine.errors import ConflictError
 from bpm_engine.store import records, rows
+from bpm_engine.store.bulk import NOW, Bulk, Values, inserting, updating
 from bpm_engine.store.messages import buffer_thrown, fan_out
 from bpm_engine.store.records import Shape
-from bpm_engine.store.rows import Encoder, merged, row_source
-from bpm_engine.store.schema import OutboxStatus, event_outbox, process_instance, scope, token
+from bpm_engine.store.rows import merged
+from bpm_engine.store.schema import OutboxStatus, fixed, process_instance, scope, token
 from bpm_engine.store.transaction import Transaction
-from bpm_engine.store.types import Instant, Json
+from bpm_engine.store.types import Json
 from bpm_engine.store.values import purge_time
 
 R = TypeVar("R", bound=Struct)
-NOW = sa.bindparam("now", type_=Instant)
+ONE = sa.literal_column("1", sa.Integer())
 IDENTITY = ("id", "tenant_id", "instance_id", "root_instance_id")
 COUNTERS = ("live", "parked", "inclusive_waiting", "conditional", "steps", "seq", "population")
 
@@ -44,54 +45,43 @@ class StaleTokensError(ConflictError):
 
 def apply(tx: Transaction, changes: Changes, *, message_ttl: timedelta = timedelta(hours=1)) -> None:
     """Write `changes`. Statements: at most two per table, whatever the number of rows."""
-    _insert_instances(tx, changes.instances.inserted)
-    _insert(tx, INSERT_SCOPES, records.SCOPE, changes.scopes.inserted)
-    _insert(tx, INSERT_TOKENS, records.TOKEN, changes.tokens.inserted)
-    _insert(tx, INSERT_JOINS, records.JOIN, changes.joins.inserted)
-    _insert(tx, INSERT_TIMERS, records.TIMER, changes.timers.inserted)
-    _insert(tx, INSERT_SUBSCRIPTIONS, records.SUBSCRIPTION, changes.subscriptions.inserted)
-    _insert(tx, INSERT_TASKS, records.TASK, changes.tasks.inserted)
-    _insert(tx, INSERT_COMPENSATIONS, records.COMPENSATION, changes.compensations.inserted)
+    _write_instances(tx, INSERT_INSTANCES, changes.instances.inserted)
+    _write(tx, INSERT_SCOPES, changes.scopes.inserted)
+    _write(tx, INSERT_TOKENS, changes.tokens.inserted)
+    _write(tx, INSERT_JOINS, changes.joins.inserted)
+    _write(tx, INSERT_TIMERS, changes.timers.inserted)
+    _write(tx, INSERT_SUBSCRIPTIONS, changes.subscriptions.inserted)
+    _write(tx, INSERT_TASKS, changes.tasks.inserted)
+    _write(tx, INSERT_COMPENSATIONS, changes.compensations.inserted)
     _update_tokens(tx, changes)
     _update_scopes(tx, changes.scopes.updated, changes.patches)
-    _update_instances(tx, changes.instances.updated)
-    _update(tx, UPDATE_JOINS, records.JOIN, changes.joins.updated)
-    _update(tx, UPDATE_TIMERS, records.TIMER, changes.timers.updated)
-    _update(tx, UPDATE_SUBSCRIPTIONS, records.SUBSCRIPTION, changes.subscriptions.updated)
-    _update(tx, UPDATE_TASKS, records.TASK, changes.tasks.updated)
-    _update(tx, UPDATE_COMPENSATIONS, records.COMPENSATION, changes.compensations.updated)
-    _insert(tx, INSERT_LOG, records.LOG, changes.log)
-    _insert(tx, INSERT_OUTBOX, records.OUTBOX, changes.outbox)
+    _write_instances(tx, UPDATE_INSTANCES, changes.instances.updated)
+    _write(tx, UPDATE_JOINS, changes.joins.updated)
+    _write(tx, UPDATE_TIMERS, changes.timers.updated)
+    _write(tx, UPDATE_SUBSCRIPTIONS, changes.subscriptions.updated)
+    _write(tx, UPDATE_TASKS, changes.tasks.updated)
+    _write(tx, UPDATE_COMPENSATIONS, changes.compensations.updated)
+    _write(tx, INSERT_LOG, changes.log)
+    _write(tx, INSERT_OUTBOX, changes.outbox)
     if changes.messages:
         buffer_thrown(tx, changes.messages, expires_at=tx.now() + message_ttl)
     if changes.signals:
         fan_out(tx, changes.signals)
 
 
-def _insert(tx: Transaction, statement: sa.Insert, shape: Shape[R], new: Sequence[R]) -> None:
-    if new:
-        tx.execute(statement, {"given": shape.given(new), "now": tx.now()})
+def _write(tx: Transaction, bulk: Bulk, changed: Sequence[Struct]) -> int:
+    return bulk.execute(tx, changed) if changed else 0
 
 
-def _update(tx: Transaction, statement: sa.Update, shape: Shape[R], changed: Sequence[R]) -> int:
-    if not changed:
-        return 0
-    return tx.execute(statement, {"given": shape.given(changed), "now": tx.now()}).rowcount
-
-
-def _insert_instances(tx: Transaction, new: Sequence[Instance]) -> None:
-    if new:
-        tx.execute(INSERT_INSTANCES, {"given": _INSTANCE.given(new), "now": tx.now()})
-
-
-def _update_instances(tx: Transaction, changed: Sequence[Instance]) -> None:
+def _write_instances(tx: Transaction, bulk: Bulk, changed: Sequence[Instance]) -> None:
+    """With the time from which the row may be deleted, derived from its end and its retention."""
     if changed:
-        tx.execute(UPDATE_INSTANCES, {"given": _INSTANCE.given(changed), "now": tx.now()})
+        bulk.execute(tx, [(*astuple(record), purge_time(record)) for record in changed])
 
 
 def _update_tokens(tx: Transaction, changes: Changes) -> None:
     changed = changes.tokens.updated
-    if _update(tx, UPDATE_TOKENS, records.TOKEN, changed) == len(changed):
+    if _write(tx, UPDATE_TOKENS, changed) == len(changed):
         return
     versions = tx.execute(VERSIONS, {"ids": rows.ids(record.id for record in changed)})
     written = {row.id: row.version for row in versions}
@@ -117,56 +107,40 @@ def _scope_row(of: Scope) -> tuple[Any, ...]:
 
 def _update_scopes(tx: Transaction, changed: Sequence[Scope], patches: dict[str, Variables]) -> None:
     """The counters of a scope always, its variables only as far as they were written."""
-    if not changed:
-        return
     given = [_scope_row(record) for record in changed]
     plain = [row for row in given if row[0] not in patches]
     if plain:
-        tx.execute(UPDATE_SCOPES, {"given": rows.rows(plain), "now": tx.now()})
+        UPDATE_SCOPES.execute(tx, plain)
     patched = [(*row, patches[row[0]]) for row in given if row[0] in patches]
     if patched:
-        tx.execute(UPDATE_SCOPES_AND_VARIABLES, {"given": rows.rows(patched), "now": tx.now()})
+        UPDATE_SCOPES_AND_VARIABLES.execute(tx, patched)
 
 
-def _inserting(shape: Shape[R], **constants: object) -> sa.Insert:
-    """INSERT … SELECT from the bulk row source; the times of creation and update where the table has them."""
-    source = row_source(shape.columns)
-    times = [name for name in ("created_at", "updated_at") if name in shape.table.c]
-    values = [*source.c, *(NOW for _ in times), *constants.values()]
-    # WHERE true: without it SQLite could not tell ON CONFLICT from a join's ON.
-    return shape.table.insert().from_select(
-        [*shape.fields, *times, *constants], sa.select(*values).where(sa.true())
-    )
+def _inserting(shape: Shape[R], *more: sa.Column[Any], **constants: sa.ColumnElement[Any]) -> Bulk:
+    """With the times of creation and update where the table has them."""
+    times = {name: NOW for name in ("created_at", "updated_at") if name in shape.table.c}
+    return inserting(shape.table, [*shape.columns, *more], times | constants)
 
 
-def _updating(shape: Shape[R], *fence: Callable[[sa.Subquery], sa.ColumnElement[bool]]) -> sa.Update:
-    """UPDATE … FROM the bulk row source, by id, with every column but those that never change."""
-    source, table = row_source(shape.columns), shape.table
-    values = {name: source.c[name] for name in shape.fields if name not in IDENTITY}
-    conditions = [table.c.id == source.c.id, *(condition(source) for condition in fence)]
-    return table.update().values(**values, updated_at=NOW).where(*conditions)
+def _updating(shape: Shape[R], *more: sa.Column[Any], fenced: bool = False) -> Bulk:
+    """By id, with every column but those that never change. `fenced`: only a row that is still the one that
+    the core saw.
+    """
+    table = shape.table
+
+    def build(given: Values) -> sa.Update:
+        changed = {name: value for name, value in given.items() if name not in IDENTITY}
+        seen = [table.c.version == given["version"] - ONE] if fenced else []
+        return table.update().values(**changed, updated_at=NOW).where(table.c.id == given["id"], *seen)
+
+    return updating([*shape.columns, *more], build)
 
 
-class _PurgedShape(Shape[Instance]):
-    """An instance row with the time from which it may be deleted, derived from its end and its retention."""
-
-    def __init__(self) -> None:
-        super().__init__(Instance, process_instance)
-        self.fields = (*self.fields, "purge_at")
-        self.columns = [*self.columns, process_instance.c.purge_at]
-        self.encode = Encoder(self.columns)
-
-    def given(self, new: Iterable[Instance]) -> str:
-        return self.encode((*astuple(record), purge_time(record)) for record in new)
-
-
-_INSTANCE = _PurgedShape()
-INSERT_INSTANCES = _inserting(_INSTANCE)
-UPDATE_INSTANCES = _updating(_INSTANCE)
+INSERT_INSTANCES = _inserting(records.INSTANCE, process_instance.c.purge_at)
+UPDATE_INSTANCES = _updating(records.INSTANCE, process_instance.c.purge_at)
 INSERT_SCOPES = _inserting(records.SCOPE)
 INSERT_TOKENS = _inserting(records.TOKEN)
-# The fence: the row is still the one that the core saw.
-UPDATE_TOKENS = _updating(records.TOKEN, lambda given: token.c.version == given.c.version - 1)
+UPDATE_TOKENS = _updating(records.TOKEN, fenced=True)
 INSERT_JOINS = _inserting(records.JOIN)
 UPDATE_JOINS = _updating(records.JOIN)
 INSERT_TIMERS = _inserting(records.TIMER)
@@ -179,10 +153,7 @@ INSERT_COMPENSATIONS = _inserting(records.COMPENSATION)
 UPDATE_COMPENSATIONS = _updating(records.COMPENSATION)
 INSERT_LOG = _inserting(records.LOG)
 INSERT_OUTBOX = _inserting(
-    records.OUTBOX,
-    status=sa.literal(OutboxStatus.PENDING, event_outbox.c.status.type),
-    attempts=sa.literal(0),
-    next_at=NOW,
+    records.OUTBOX, status=fixed(OutboxStatus.PENDING), attempts=sa.literal_column("0"), next_at=NOW
 )
 VERSIONS = sa.select(token.c.id, token.c.version).where(token.c.id.in_(sa.select(rows.id_source("ids").c.id)))
 _SCOPE_COLUMNS = [
@@ -194,13 +165,17 @@ _SCOPE_COLUMNS = [
 ]
 
 
-def _updating_scopes(source: sa.Subquery, **variables: sa.ColumnElement[Any]) -> sa.Update:
-    values = {column.name: source.c[column.name] for column in _SCOPE_COLUMNS[1:]}
-    return scope.update().values(**values, **variables, updated_at=NOW).where(scope.c.id == source.c.id)
 
 
-UPDATE_SCOPES = _updating_scopes(row_source(_SCOPE_COLUMNS))
-_PATCHED = row_source([*_SCOPE_COLUMNS, sa.Column("patch", Json)])
-UPDATE_SCOPES_AND_VARIABLES = _updating_scopes(
-    _PATCHED, variables=merged(scope.c.variables, _PATCHED.c.patch)
-)
+def _updating_scopes(*more: sa.Column[Any]) -> Bulk:
+    def build(given: Values) -> sa.Update:
+        values = {column.name: given[column.name] for column in _SCOPE_COLUMNS[1:]}
+        if more:
+            values["variables"] = merged(scope.c.variables, given["patch"])
+        return scope.update().values(**values, updated_at=NOW).where(scope.c.id == given["id"])
+
+    return updating([*_SCOPE_COLUMNS, *more], build)
+
+
+UPDATE_SCOPES = _updating_scopes()
+UPDATE_SCOPES_AND_VARIABLES = _updating_scopes(sa.Column("patch", Json))

@@ -31,6 +31,7 @@ class Wakeups(Protocol):
 
 class Database(Protocol):
     engine: sa.Engine
+    is_embedded: bool  # in this process: no round trips to save
     migrates_itself: bool  # schema created on first use; a server's is the operator's to upgrade
 
     @property

@@ -20,7 +20,7 @@ from bpm_engine.store.types import Instant
 NOW = sa.bindparam("now", type_=Instant)
 
 
-class Definition(msgspec.Struct, frozen=True, kw_only=True):
+class Definition(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Table process_definition."""
 
     id: str

@@ -45,7 +45,7 @@ NOW = sa.bindparam("now", type_=Instant)
 LIMIT = sa.bindparam("limit", type_=sa.Integer())
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
+class Message(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Table message. `message_id` is the sender's, for the inbox."""
 
     id: str
@@ -68,7 +68,7 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
     payload: Variables = {}
 
 
-class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+class Delivery(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Table delivery: a signal on its way to one subscription, of an instance or of a definition (a
     start).
     """
@@ -86,7 +86,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
-class StartSubscription(msgspec.Struct, frozen=True, kw_only=True):
+class StartSubscription(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A definition's wait: a message or signal that starts an instance. Table subscription, without
     instance.
     """

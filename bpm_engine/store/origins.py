@@ -14,7 +14,7 @@ from bpm_engine.store.schema import process_instance
 from bpm_engine.store.transaction import Transaction
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
+class Origin(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Of table process_instance."""
 
     id: str

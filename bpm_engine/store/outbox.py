@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from bpm_engine.core.state import Variables
 from bpm_engine.store import rows
 from bpm_engine.store.records import Shape
-from bpm_engine.store.rows import Encoder, id_source, row_source
+from bpm_engine.store.rows import id_source, row_source
 from bpm_engine.store.schema import OutboxStatus, event_outbox, fixed
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Id, Instant
@@ -29,7 +29,7 @@ OWNER = sa.bindparam("owner", type_=sa.Text())
 LIMIT = sa.bindparam("limit", type_=sa.Integer())
 
 
-class OutboxRow(msgspec.Struct, frozen=True, kw_only=True):
+class OutboxRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Table event_outbox, whole: the event and how far it has come."""
 
     id: str
@@ -75,7 +75,7 @@ def postpone_events(
     An event that has failed `attempts` times becomes Dead; the ids of these are the answer.
     """
     values = {
-        "given": Encoder(_FAILED_COLUMNS)(failures),
+        "given": rows.rows(failures),
         "owner": owner,
         "attempts": attempts,
         "now": tx.now(),
@@ -83,7 +83,7 @@ def postpone_events(
     changed = tx.execute(POSTPONE, values).all()
     waiting = [(row.instance_id, row.next_at) for row in changed if row.status is OutboxStatus.PENDING]
     if waiting:
-        tx.execute(POSTPONE_REST, {"given": Encoder(_WAITING_COLUMNS)(waiting), "now": tx.now()})
+        tx.execute(POSTPONE_REST, {"given": rows.rows(waiting), "now": tx.now()})
     return frozenset(row.id for row in changed if row.status is OutboxStatus.DEAD)
 
 
@@ -115,32 +115,36 @@ def count_events(tx: Transaction) -> dict[OutboxStatus, int]:
 
 
 def _lease() -> sa.sql.dml.ReturningUpdate[tuple[object, ...]]:
-    earlier = event_outbox.alias("earlier")
+    """The first event of an instance is compared with a minimum, not looked for by NOT EXISTS: a scalar
+    subquery is answered by index row by row, whatever the planner believes about a table that changes faster
+    than its statistics.
+    """
+    earlier, follower, busy = (event_outbox.alias(name) for name in ("earlier", "follower", "busy"))
     pending = fixed(OutboxStatus.PENDING)
-    is_head = ~sa.exists().where(
-        earlier.c.instance_id == event_outbox.c.instance_id,
-        earlier.c.status == pending,
-        earlier.c.seq < event_outbox.c.seq,
+    first = (
+        sa.select(sa.func.min(earlier.c.seq))
+        .where(earlier.c.instance_id == event_outbox.c.instance_id, earlier.c.status == pending)
+        .scalar_subquery()
     )
     heads = (
         sa.select(event_outbox.c.id, event_outbox.c.instance_id)
-        .where(event_outbox.c.status == pending, event_outbox.c.next_at <= NOW, is_head)
+        .where(event_outbox.c.status == pending, event_outbox.c.next_at <= NOW, event_outbox.c.seq == first)
         .order_by(event_outbox.c.next_at, event_outbox.c.id)
         .limit(LIMIT)
         .with_for_update(skip_locked=True, of=event_outbox)
         .cte("heads")
     )
-    follower, busy = event_outbox.alias("follower"), event_outbox.alias("busy")
-    behind_a_busy_one = sa.exists().where(
-        busy.c.instance_id == follower.c.instance_id,
-        busy.c.status == pending,
-        busy.c.seq <= follower.c.seq,
-        busy.c.next_at > NOW,  # somebody else has it: the head was requeued and came in before it
+    # Somebody else has these: the head was requeued and came in before them.
+    first_busy = (
+        sa.select(sa.func.min(busy.c.seq))
+        .where(busy.c.instance_id == follower.c.instance_id, busy.c.status == pending, busy.c.next_at > NOW)
+        .scalar_subquery()
     )
     taken = (
         sa.select(follower.c.id)
         .join(heads, follower.c.instance_id == heads.c.instance_id)
-        .where(follower.c.status == pending, ~behind_a_busy_one)
+        .where(follower.c.status == pending)
+        .where(follower.c.seq < sa.func.coalesce(first_busy, follower.c.seq + 1))
         .order_by(follower.c.seq, follower.c.id)
         .limit(LIMIT)
         .cte("taken")

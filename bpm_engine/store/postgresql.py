@@ -26,7 +26,7 @@ from bpm_engine.store.failures import Failure, UnsafeDurabilityError
 from bpm_engine.store.notifications import Notifications
 from bpm_engine.store.rows import Field, contains, elements, merged
 from bpm_engine.store.schema import token
-from bpm_engine.store.types import Instant, Jsonb, Timestamp, from_json
+from bpm_engine.store.types import Instant, Jsonb, from_json
 
 MIGRATION_LOCK = 0x62706D  # any number nobody else uses: "bpm"
 RETRY = ("40001", "40P01", "55P03")
@@ -37,6 +37,7 @@ READ_OUR_WAY = [psycopg.adapters.types[name].oid for name in ("uuid", "json", "j
 
 class PostgreSQL:
     migrates_itself = False
+    is_embedded = False
 
     def __init__(self, config: StoreConfig) -> None:
         self._config = config
@@ -69,7 +70,7 @@ class PostgreSQL:
         if config.transaction_pooler:
             return arguments | {"prepare_threshold": None}
         settings = " ".join(f"-c {name}={value}" for name, value in self._session().items())
-        return arguments | {"options": f"{settings} -c timezone=UTC"}
+        return arguments | {"options": f"{settings} -c timezone=UTC -c random_page_cost=1.1"}
 
     def _session(self) -> dict[str, str]:
         config = self._config
@@ -223,13 +224,6 @@ def _field(element: Field, compiler: SQLCompiler, **kw: Any) -> str:
     value = compiler.process(element.value, **kw)
     if isinstance(element.type, Jsonb):
         return f"nullif({value} -> {element.position}, 'null'::jsonb)"
-    if isinstance(element.type, Timestamp):
-        microseconds = f"CAST({value} ->> {element.position} AS BIGINT)"
-        # In two parts: an interval is multiplied as a float, which is exact to 2^53 only, the year 2255.
-        return (
-            f"('epoch'::timestamptz + {microseconds} / 1000000 * interval '1 second'"
-            f" + mod({microseconds}, 1000000) * interval '1 microsecond')"
-        )
     column_type = compiler.dialect.type_compiler_instance.process(element.type)
     text = f"({value} ->> {element.position})"
     return text if column_type == "TEXT" else f"CAST({text} AS {column_type})"

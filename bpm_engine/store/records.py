@@ -1,24 +1,25 @@
 """Between rows and records: which columns a record has, and how rows become records again.
 
-A record's fields are its table's columns, in the same words; a test keeps the two together. A row with an
+A record's fields are its table's columns, in the same words; a test keeps the two together. Whole results
+become records in one call of msgspec, which also turns texts into members of enumerations. A row with an
 unreadable JSON value is not made a record: it is reported by its id, so that the rest of the batch can go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
 import sqlalchemy as sa
-from msgspec.structs import astuple
+from sqlalchemy.engine import Dialect
 
 from bpm_engine.core import state
 from bpm_engine.store import schema
-from bpm_engine.store.rows import Encoder
-from bpm_engine.store.types import Jsonb, Unreadable
+from bpm_engine.store.types import Choice, Unreadable, to_json
 
 R = TypeVar("R", bound=msgspec.Struct)
+Conversion = tuple[int, Callable[[Any], Any]]  # which column, and how
 
 
 class Shape(Generic[R]):
@@ -29,31 +30,57 @@ class Shape(Generic[R]):
         self.table = table
         self.fields: tuple[str, ...] = record.__struct_fields__
         self.columns: list[sa.Column[Any]] = [table.c[name] for name in self.fields]
-        self.encode = Encoder(self.columns)
-        self._json = [i for i, column in enumerate(self.columns) if isinstance(column.type, Jsonb)]
+        self._many = list[record]  # type: ignore[valid-type]
+        self._conversions: dict[str, list[Conversion]] = {}
 
     def given(self, new: Iterable[R]) -> str:
         """The parameter of a bulk statement over rows of this shape."""
-        return self.encode(map(astuple, new))
+        return to_json(list(new))
 
-    def read(self, rows: Iterable[Sequence[Any]], unreadable: dict[str, str] | None = None) -> list[R]:
+    def read(
+        self,
+        found: sa.CursorResult[Any] | Iterable[Sequence[Any]],
+        unreadable: dict[str, str] | None = None,
+    ) -> list[R]:
         """Records from rows that begin with this shape's columns. Bad ones are put into `unreadable`."""
-        record, fields, json = self.record, self.fields, self._json
-        found = []
-        for row in rows:
-            if any(type(row[i]) is Unreadable for i in json):
-                self._set_aside(row, unreadable)
-            else:
-                found.append(record(**dict(zip(fields, row, strict=False))))
-        return found
+        rows = self._fetch(found) if isinstance(found, sa.CursorResult) else [tuple(row) for row in found]
+        try:
+            return msgspec.convert(rows, self._many)
+        except msgspec.ValidationError:
+            return [record for row in rows for record in self._try(row, unreadable)]
 
-    def _set_aside(self, row: Sequence[Any], unreadable: dict[str, str] | None) -> None:
-        """By the call tree it belongs to, where there is one: nothing of that tree can be decided."""
+    def _fetch(self, result: sa.CursorResult[Any]) -> list[Sequence[Any]]:
+        """As the driver gives them: row objects with access by name would cost more than the records."""
+        rows = list(result.cursor.fetchall())
+        conversions = self._for(result.dialect)
+        if conversions:
+            rows = [list(row) for row in rows]
+            for row in rows:
+                for i, convert in conversions:
+                    row[i] = convert(row[i])
+        result.close()
+        return rows
+
+    def _for(self, dialect: Dialect) -> list[Conversion]:
+        """What is left to convert after the driver; enumerations are msgspec's."""
+        if dialect.name not in self._conversions:
+            processors = (
+                (i, column.type.dialect_impl(dialect).result_processor(dialect, None))
+                for i, column in enumerate(self.columns)
+                if not isinstance(column.type, Choice)
+            )
+            self._conversions[dialect.name] = [(i, convert) for i, convert in processors if convert]
+        return self._conversions[dialect.name]
+
+    def _try(self, row: Sequence[Any], unreadable: dict[str, str] | None) -> Iterable[R]:
         values = dict(zip(self.fields, row, strict=False))
-        column, value = next((name, v) for name, v in values.items() if isinstance(v, Unreadable))
-        if unreadable is not None:
+        bad = next(((name, v) for name, v in values.items() if isinstance(v, Unreadable)), None)
+        if bad is None:
+            yield msgspec.convert(row, self.record)
+        elif unreadable is not None:
+            # By the call tree it belongs to, where there is one: nothing of that tree can be decided.
             owner = values.get("root_instance_id") or values["id"]
-            unreadable[owner] = f"{self.table.name} {values.get('id')}: {column}: {value.reason}"
+            unreadable[owner] = f"{self.table.name} {values.get('id')}: {bad[0]}: {bad[1].reason}"
 
 
 INSTANCE = Shape(state.Instance, schema.process_instance)

@@ -18,7 +18,7 @@ from sqlalchemy.sql.expression import ColumnElement
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
-from bpm_engine.store.types import Flag, Id, Json, Timestamp, to_json, to_microseconds
+from bpm_engine.store.types import Flag, Id, Json, to_json
 
 
 class elements(FunctionElement[Any]):  # noqa: N801  SQL functions are written in lower case
@@ -74,30 +74,8 @@ def id_source(name: str = "ids") -> sa.Subquery:
 
 
 def rows(values: Sequence[Sequence[object]]) -> str:
-    """The parameter for rows without times; for those with times see `Encoder`."""
+    """The parameter. Times travel as text, which is exact."""
     return to_json(values)
-
-
-class Encoder:
-    """Makes the parameter for rows of these columns. Times travel as whole microseconds: exact, and cheap to
-    read.
-    """
-
-    def __init__(self, columns: Iterable[sa.Column[Any]]) -> None:
-        self._times = [i for i, column in enumerate(columns) if isinstance(column.type, Timestamp)]
-
-    def __call__(self, values: Iterable[Sequence[object]]) -> str:
-        times = self._times
-        if not times:
-            return to_json(list(values))
-        given = []
-        for value in values:
-            row = list(value)
-            for i in times:
-                if (at := row[i]) is not None:
-                    row[i] = to_microseconds(at)  # type: ignore[arg-type]
-            given.append(row)
-        return to_json(given)
 
 
 def ids(values: Iterable[str]) -> str:

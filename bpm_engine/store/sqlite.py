@@ -29,7 +29,7 @@ from bpm_engine.store.failures import Failure, TransactionRetryError
 from bpm_engine.store.notifications import Bell
 from bpm_engine.store.rows import Field, contains, elements, merged
 from bpm_engine.store.schema import token
-from bpm_engine.store.types import Jsonb
+from bpm_engine.store.types import Jsonb, Timestamp, to_microseconds
 
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 AWAY = (
@@ -48,6 +48,7 @@ GLANCE = 0.25  # seconds between two looks for commits of other processes
 
 class SQLite:
     migrates_itself = True
+    is_embedded = True
 
     def __init__(self, config: StoreConfig) -> None:
         self._config = config
@@ -204,6 +205,12 @@ def _teach(connection: sqlite3.Connection) -> None:
     """The functions that our statements use."""
     connection.create_function("merged", 2, merge, deterministic=True)
     connection.create_function("contains_json", 2, contains_text, deterministic=True)
+    connection.create_function("microseconds", 1, _microseconds, deterministic=True)
+
+
+def _microseconds(text: str | None) -> int | None:
+    """A time that came in the row source, as the tables keep it."""
+    return None if text is None else to_microseconds(datetime.fromisoformat(text))
 
 
 class Commits:
@@ -264,6 +271,8 @@ def _field(element: Field, compiler: SQLCompiler, **kw: Any) -> str:
     value = compiler.process(element.value, **kw)
     if isinstance(element.type, Jsonb):
         return f"nullif({value} -> {element.position}, 'null')"
+    if isinstance(element.type, Timestamp):
+        return f"microseconds({value} ->> {element.position})"
     return f"({value} ->> {element.position})"
 
 

@@ -27,7 +27,7 @@ AFTER = sa.bindparam("after", type_=Id)
 Key = tuple[datetime, str]
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+class Schedule(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Table schedule: a timer start of the latest version of a definition. `due_at` None: nothing left to
     fire.
     """

@@ -329,7 +329,7 @@ def statements_of(store: Store, number: int) -> int:
 
     def count(connection, cursor, statement, parameters, context, many) -> None:
         counted.append(statement)
-        assert not many
+        assert not many or store.database.is_embedded  # a server gets all rows in one parameter
 
     sa.event.listen(store.database.engine, "before_cursor_execute", count)
     with store.transaction() as tx:

@@ -136,7 +136,7 @@ def test_a_claim_by_topic_uses_the_index_by_topic(growing: Store) -> None:
 @pytest.mark.parametrize("name", [*POLLS, *LOADS])
 def test_sqlite_uses_the_same_indexes(sqlite_store: Store, name: str) -> None:
     statement, index = (POLLS | LOADS)[name]
-    compiled = statement.compile(dialect=sqlite_store.database.engine.dialect)
+    compiled = getattr(statement, "whole", statement).compile(dialect=sqlite_store.database.engine.dialect)
     with sqlite_store.reading() as tx:
         query = f"EXPLAIN QUERY PLAN {compiled}"
         plan = tx.connection.exec_driver_sql(query, tuple(None for _ in compiled.positiontup)).all()
