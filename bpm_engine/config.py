@@ -23,7 +23,7 @@ class Config:
     direct_url: str | None = None  # past a transaction pooler, for wake-ups
     transaction_pooler: bool = False  # behind PgBouncer in transaction mode
     auto_migrate: bool | None = None  # None: yes on SQLite, no on a server
-    pool_size: int = 5
+    pool_size: int = 10
     pool_overflow: int = 5
     pool_timeout: float = 2.0  # a full pool answers soon instead of queueing callers
     pool_recycle: float = 1800.0

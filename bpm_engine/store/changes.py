@@ -165,8 +165,6 @@ _SCOPE_COLUMNS = [
 ]
 
 
-
-
 def _updating_scopes(*more: sa.Column[Any]) -> Bulk:
     def build(given: Values) -> sa.Update:
         values = {column.name: given[column.name] for column in _SCOPE_COLUMNS[1:]}

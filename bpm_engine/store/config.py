@@ -12,11 +12,11 @@ class StoreConfig:
     url: str = "sqlite:///bpm.db"
     direct_url: str | None = None  # past a pooler, for LISTEN and NOTIFY; None: the same as `url`
 
-    pool_size: int = 5
+    pool_size: int = 10
     pool_overflow: int = 5
     pool_timeout: float = 2.0  # a full pool answers "unavailable" soon instead of queueing callers
     pool_recycle: float = 1800.0
-    pool_check: bool = True  # test a connection before it is handed out
+    pool_check: bool = True  # test a connection that has rested before it is handed out
 
     connect_timeout: int = 5
     statement_timeout: float = 30.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -17,6 +18,7 @@ from psycopg.pq import Format
 from psycopg.types.json import set_json_loads
 from psycopg.types.string import TextLoader
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from bpm_engine.errors import InvalidInputError
@@ -32,6 +34,8 @@ MIGRATION_LOCK = 0x62706D  # any number nobody else uses: "bpm"
 RETRY = ("40001", "40P01", "55P03")
 AWAY = ("08", "57P0", "53300", "25P03", "57014")  # by beginning: connection, shutdown, too many, timeouts
 FULL = ("53100", "53200")
+RESTING_SINCE = "bpm_engine.resting_since"
+RESTED = 1.0  # seconds in the pool after which a connection is tested before it is used
 READ_OUR_WAY = [psycopg.adapters.types[name].oid for name in ("uuid", "json", "jsonb")]
 
 
@@ -48,11 +52,13 @@ class PostgreSQL:
             max_overflow=config.pool_overflow,
             pool_timeout=config.pool_timeout,
             pool_recycle=config.pool_recycle,
-            pool_pre_ping=config.pool_check,
             hide_parameters=True,
             connect_args=self._connect_arguments(),
         )
         sa.event.listen(self.engine, "connect", _load_ids_and_json)
+        sa.event.listen(self.engine, "checkin", _note_rest)
+        if config.pool_check:
+            sa.event.listen(self.engine, "checkout", _check_rested)
         direct = driver_url(config.direct_url or config.url)
         libpq = direct.set(drivername="postgresql").render_as_string(hide_password=False)
         self.wakeups = Notifications(libpq)
@@ -70,7 +76,7 @@ class PostgreSQL:
         if config.transaction_pooler:
             return arguments | {"prepare_threshold": None}
         settings = " ".join(f"-c {name}={value}" for name, value in self._session().items())
-        return arguments | {"options": f"{settings} -c timezone=UTC -c random_page_cost=1.1"}
+        return arguments | {"options": f"{settings} -c timezone=UTC"}
 
     def _session(self) -> dict[str, str]:
         config = self._config
@@ -78,6 +84,8 @@ class PostgreSQL:
             "statement_timeout": _milliseconds(config.statement_timeout),
             "lock_timeout": _milliseconds(config.lock_timeout),
             "idle_in_transaction_session_timeout": _milliseconds(config.idle_transaction_timeout),
+            # Statistics lag behind tables that fill and empty within seconds; an index is never a bad choice.
+            "random_page_cost": "1.1",
         }
 
     @contextmanager
@@ -194,7 +202,8 @@ _CLOCK = sa.select(sa.func.clock_timestamp(type_=Instant))
 _SET_TIMEOUTS = sa.text(
     "SELECT set_config('statement_timeout', :statement_timeout, true),"
     " set_config('lock_timeout', :lock_timeout, true),"
-    " set_config('idle_in_transaction_session_timeout', :idle_in_transaction_session_timeout, true)"
+    " set_config('idle_in_transaction_session_timeout', :idle_in_transaction_session_timeout, true),"
+    " set_config('random_page_cost', :random_page_cost, true)"
 )
 
 
@@ -206,6 +215,23 @@ def driver_url(url: str) -> sa.URL:
 
 def _milliseconds(seconds: float) -> str:
     return str(int(seconds * 1000))
+
+
+def _note_rest(connection: psycopg.Connection[Any] | None, record: ConnectionPoolEntry) -> None:
+    record.info[RESTING_SINCE] = monotonic()
+
+
+def _check_rested(
+    connection: psycopg.Connection[Any], record: ConnectionPoolEntry, proxy: PoolProxiedConnection
+) -> None:
+    """Only what has rested for a while is tested: a test of each would be a round trip per transaction."""
+    if monotonic() - record.info.get(RESTING_SINCE, 0.0) < RESTED and not connection.closed:
+        return
+    try:
+        connection.execute("SELECT 1")
+        connection.rollback()
+    except psycopg.Error as error:
+        raise sa.exc.DisconnectionError("the connection was lost while it rested") from error
 
 
 def _load_ids_and_json(connection: psycopg.Connection[Any], _record: object) -> None:

@@ -69,10 +69,9 @@ def fixed(member: StrEnum) -> sa.ColumnElement[Any]:
 def _choice(
     name: str, members: type[StrEnum], *, nullable: bool = False
 ) -> tuple[Column[StrEnum], CheckConstraint]:
-    texts = ", ".join(f"'{member}'" for member in members)
-    return Column(name, Choice(members), nullable=nullable), CheckConstraint(
-        f"{name} IN ({texts})", name=name
-    )
+    """With a CHECK, spelt out: SQLite would build a table for an IN list anew with every row."""
+    condition = " OR ".join(f"{name} = '{member}'" for member in members)
+    return Column(name, Choice(members), nullable=nullable), CheckConstraint(condition, name=name)
 
 
 def _instant(name: str, *, nullable: bool = True) -> Column[object]:
