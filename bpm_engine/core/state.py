@@ -3,8 +3,8 @@
 One record per table; the fields are the columns, in the same words (times of creation and update are
 the store's affair). Records are frozen msgspec structs: as strict as frozen dataclasses, much faster to
 make and to copy, and turned into JSON arrays and made of rows without a detour
-(docs/adr/0006-rows-as-msgspec-structs.md). A change is a new record made by `replace`. They hold JSON, which has no cycles, so the garbage collector
-passes them by.
+(docs/adr/0006-rows-as-msgspec-structs.md). A change is a new record made by `replace`. They hold JSON,
+which has no cycles, so the garbage collector passes them by.
 
 Root scope: an instance's outermost scope has the id of the instance. It carries the instance's log
 counter `seq`; the root scope of the top instance of a call tree is what the committer locks.
@@ -182,7 +182,9 @@ class Token(OwnedRecord, frozen=True, kw_only=True):
     parallel_group_id: str | None = None
     loop_index: int | None = None
     local: Variables | None = None  # variables of this activation only: input mappings, loop item
-    output: bool | int | float | str | list[Any] | dict[str, Any] | None = None  # an ended repetition's contribution to the output collection
+    output: bool | int | float | str | list[Any] | dict[str, Any] | None = (
+        None  # an ended repetition's contribution to the output collection
+    )
     compensates: str | None = None  # the compensation record this token works for
     lease_owner: str | None = None
     lease_until: datetime | None = None

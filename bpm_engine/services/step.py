@@ -21,7 +21,6 @@ from bpm_engine.core.changes import Applied, Changes, Outcome, Stale
 from bpm_engine.core.context import Context, Limits, OnFailure
 from bpm_engine.core.needs import Needs
 from bpm_engine.core.retry import RetryPolicy
-from bpm_engine.core.snapshot import Snapshot
 from bpm_engine.core.state import LogEntry, Scope, SubscriptionKind, Token, TokenState, Variables
 from bpm_engine.core.stimuli import Started, Stimulus
 from bpm_engine.crash import crash_point, declare
@@ -33,6 +32,7 @@ from bpm_engine.store import changes as writing
 from bpm_engine.store import messages, trees
 from bpm_engine.store.schema import DeliveryStatus
 from bpm_engine.store.transaction import Transaction
+from bpm_engine.store.trees import Roots
 from bpm_engine.store.work import Work
 
 logger = logging.getLogger("bpm_engine.step")
@@ -123,17 +123,25 @@ class Step:
     ) -> None:
         """Fill `result`. `held`: trees locked by this transaction already; `wait`: wait for the others."""
         known = intake.receive(tx.before_locks(), submissions, result)
-        ready = _pending(tx, self._take(tx, known, held, wait, result), result)
+        new = {s.root for s in known if isinstance(s.stimulus, Started)}
+        wanted = {s.root for s in known} - new - held
+        roots = trees.take_roots(tx, wanted, wait=wait) if wanted else Roots()
+        ready = _pending(tx, _taken(known, roots.ids | held | new, wait, result), result)
         crash_point(LOCKED)
         if ready:
-            self._advance(tx, ready, result, handoff)
+            self._advance(tx, ready, roots, result, handoff)
         intake.settle(tx, result, last=wait, buffer=self._policy.message_buffer)
         crash_point(WRITTEN)
 
     def _advance(
-        self, tx: Transaction, ready: list[Submission], result: Played, handoff: Handoff | None
+        self,
+        tx: Transaction,
+        ready: list[Submission],
+        roots: Roots,
+        result: Played,
+        handoff: Handoff | None,
     ) -> None:
-        game = _Game(tx, Lookup(self._cache), self._policy)
+        game = _Game(tx, Lookup(self._cache), self._policy, roots)
         game.load(loading.named(s.stimulus for s in ready))
         game.load_foreseen([s.stimulus for s in ready])
         crash_point(LOADED)
@@ -142,30 +150,6 @@ class Step:
         for made in changes:
             self._write(tx, game, made, result, handoff)
         _settle_waits(tx, result)
-
-    def _take(
-        self,
-        tx: Transaction,
-        submissions: Sequence[Submission],
-        held: frozenset[str],
-        wait: bool,
-        result: Played,
-    ) -> list[Submission]:
-        new = {s.root for s in submissions if isinstance(s.stimulus, Started)}
-        wanted = {s.root for s in submissions} - new - held
-        taken = (trees.take_roots(tx, wanted, wait=wait) if wanted else frozenset()) | held | new
-        actors: dict[str, str | None] = {}
-        ready = []
-        for submission in submissions:
-            same_actor = actors.setdefault(submission.root, submission.actor) == submission.actor
-            if submission.root in taken and same_actor:
-                ready.append(submission)
-            elif submission.root in taken or wait is False:
-                result.busy.append(submission)
-            else:  # waited for and not there: the tree does not exist
-                submission.outcome = Stale("there is no such instance")
-                result.played.append(submission)
-        return ready
 
     def _write(
         self, tx: Transaction, game: _Game, made: Changes, result: Played, handoff: Handoff | None
@@ -186,6 +170,24 @@ class Step:
         )
 
 
+def _taken(
+    submissions: Sequence[Submission], held: frozenset[str], waited: bool, result: Played
+) -> list[Submission]:
+    """Those whose trees are held. In one transaction a tree has one actor: others wait for the next."""
+    actors: dict[str, str | None] = {}
+    ready = []
+    for submission in submissions:
+        same_actor = actors.setdefault(submission.root, submission.actor) == submission.actor
+        if submission.root in held and same_actor:
+            ready.append(submission)
+        elif submission.root in held or not waited:
+            result.busy.append(submission)
+        else:  # waited for and not there: the tree does not exist
+            submission.outcome = Stale("there is no such instance")
+            result.played.append(submission)
+    return ready
+
+
 def _by_actor(submissions: Iterable[Submission]) -> list[list[Submission]]:
     """Each call tree has one actor per transaction, so the groups never share a tree."""
     groups: dict[str | None, list[Submission]] = {}
@@ -197,12 +199,12 @@ def _by_actor(submissions: Iterable[Submission]) -> list[list[Submission]]:
 class _Game:
     """The core, asked again and again until it has seen all it needs."""
 
-    def __init__(self, tx: Transaction, lookup: Lookup, policy: Policy) -> None:
+    def __init__(self, tx: Transaction, lookup: Lookup, policy: Policy, roots: Roots) -> None:
         self._tx = tx
         self._lookup = lookup
         self._policy = policy
-        self._snapshot = Snapshot()
-        self._unreadable: dict[str, str] = {}
+        self._snapshot = roots.snapshot
+        self._unreadable = dict(roots.unreadable)
 
     def load(self, needs: Needs) -> None:
         self._lookup.load(self._tx, needs)

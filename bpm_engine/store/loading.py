@@ -63,7 +63,7 @@ def _subscriptions(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
     return sa.select(*SUBSCRIPTION.columns).where(*conditions)
 
 
-_ROOTS = sa.select(scope.c.id).where(scope.c.id == GIVEN.c.id).order_by(scope.c.id)
+_ROOTS = sa.select(*SCOPE.columns).where(scope.c.id == GIVEN.c.id).order_by(scope.c.id)
 TAKE_ROOTS = _ROOTS.with_for_update(key_share=True, skip_locked=True, of=scope)
 TAKE_ROOTS_WAITING = _ROOTS.with_for_update(key_share=True, of=scope)
 
@@ -74,6 +74,7 @@ FIND_ROOTS = sa.union_all(
     )
 )
 
+SCOPES = sa.select(*SCOPE.columns).where(scope.c.id == GIVEN.c.id)
 INSTANCES = sa.select(*INSTANCE.columns).where(process_instance.c.id == GIVEN.c.id)
 TOKENS = _tokens(token.c.id == GIVEN.c.id)
 LIVE_TOKENS = _tokens(token.c.scope_id == GIVEN.c.id, IS_LIVE)
@@ -119,13 +120,8 @@ def _scope_chains() -> sa.Select[Any]:
     """Outwards: the scope around a scope, and from the root of a called instance the scope of the calling
     token.
     """
-    named = id_source("tokens")
     caller = token.alias("caller")
-    start = sa.union(
-        sa.select(GIVEN.c.id.label("id")),
-        sa.select(token.c.scope_id).where(token.c.id == named.c.id),
-    )
-    chain = sa.select(start.subquery().c.id).cte("chain", recursive=True)
+    chain = sa.select(GIVEN.c.id.label("id")).cte("chain", recursive=True)
     around = (
         sa.select(sa.func.coalesce(scope.c.parent_id, caller.c.scope_id, type_=Id))
         .select_from(chain)

@@ -3,8 +3,8 @@
 A committer's step, in this order (each function is set-based: a constant number of statements per batch):
 
     with store.transaction() as tx:
-        taken = trees.take_roots(tx, root_ids)          # SKIP LOCKED; works on what was obtained
-        snapshot = trees.load_snapshot(tx, needs)       # locks the tokens it returns
+        roots = trees.take_roots(tx, root_ids)          # SKIP LOCKED; works on what was obtained
+        snapshot = trees.load_snapshot(tx, needs, roots.snapshot)  # locks the tokens it returns
         now = tx.now()                                  # the clock, after the locks
         ...                                             # the core decides
         stale = changes.apply(tx, made)                 # empty: nothing can have changed under the locks

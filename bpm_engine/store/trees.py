@@ -11,13 +11,14 @@ tokens and human tasks that it returns: a claim or a person cannot change them b
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from bpm_engine.core.needs import Needs
 from bpm_engine.core.snapshot import Snapshot
-from bpm_engine.core.state import Record, Scope
+from bpm_engine.core.state import Instance, Record, Scope
 from bpm_engine.store import loading, rows
 from bpm_engine.store.records import (
     COMPENSATION,
@@ -35,6 +36,18 @@ from bpm_engine.store.transaction import Transaction
 R = TypeVar("R", bound=Record)
 
 
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """Call trees that this transaction holds."""
+
+    snapshot: Snapshot = field(default_factory=Snapshot)  # with their root scopes: where a load begins
+    unreadable: dict[str, str] = field(default_factory=dict)  # held as well, but a value cannot be read: why
+
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset(self.snapshot.scopes) | self.unreadable.keys()
+
+
 def find_roots(tx: Transaction, ids: Iterable[str]) -> dict[str, str]:
     """To which call tree each of these belongs: ids of instances, tokens, timers, subscriptions or human
     tasks.
@@ -44,14 +57,16 @@ def find_roots(tx: Transaction, ids: Iterable[str]) -> dict[str, str]:
     return {row.id: row.root_instance_id for row in tx.execute(loading.FIND_ROOTS, {"ids": rows.ids(ids)})}
 
 
-def take_roots(tx: Transaction, root_instance_ids: Iterable[str], *, wait: bool = False) -> frozenset[str]:
-    """Lock these trees, in order; those that were obtained.
+def take_roots(tx: Transaction, root_instance_ids: Iterable[str], *, wait: bool = False) -> Roots:
+    """Lock these trees, in order; the root scopes of those that were obtained.
 
     Without `wait` what another transaction holds is left out: put its work back. With it the call waits, at
     most the lock timeout, and then raises TransactionRetryError: for one tree alone, after some misses.
     """
     statement = loading.TAKE_ROOTS_WAITING if wait else loading.TAKE_ROOTS
-    return frozenset(row.id for row in tx.execute(statement, {"ids": rows.ids(root_instance_ids)}))
+    unreadable: dict[str, str] = {}
+    found = SCOPE.read(tx.execute(statement, {"ids": rows.ids(root_instance_ids)}), unreadable)
+    return Roots(Snapshot(scopes={root.id: root for root in found}), unreadable)
 
 
 def load_snapshot(
@@ -139,17 +154,29 @@ class _Loader:
 
     def _chains(self, scope_ids: set[str], token_ids: set[str]) -> None:
         """Outwards from tokens and scopes: scopes, the tokens that wait around them, instances, callers."""
-        if not scope_ids and not token_ids:
-            return
-        values = {"ids": rows.ids(scope_ids), "tokens": rows.ids(token_ids)}
-        chain = self._read(SCOPE, loading.SCOPE_CHAINS, values)
-        self.snapshot.scopes |= {s.id: s for s in chain}
-        instance_ids = {s.instance_id for s in chain}
-        instances = self._keep(self.snapshot.instances, INSTANCE, loading.INSTANCES, instance_ids)
-        owners = {s.token_id for s in chain} | {i.parent_token_id for i in instances}
-        wanted = token_ids | {owner for owner in owners if owner}
-        if wanted:
-            self._keep(self.snapshot.tokens, TOKEN, loading.TOKENS, wanted)
+        snapshot = self.snapshot
+        named = self._keep(snapshot.tokens, TOKEN, loading.TOKENS, token_ids) if token_ids else []
+        scope_ids = scope_ids | {token.scope_id for token in named}
+        missing = scope_ids - snapshot.scopes.keys()
+        if missing:
+            self._keep(snapshot.scopes, SCOPE, loading.SCOPES, missing)
+        chain = [snapshot.scopes[scope_id] for scope_id in scope_ids & snapshot.scopes.keys()]
+        instances = self._instances(chain)
+        # Most tokens are in the outermost scope of an instance that nobody called: then this was all.
+        nested = {s.id for s in chain if s.parent_id} | {i.id for i in instances if i.parent_token_id}
+        if nested:
+            chain = self._keep(snapshot.scopes, SCOPE, loading.SCOPE_CHAINS, nested)
+            instances = self._instances(chain)
+            owners = {s.token_id for s in chain} | {i.parent_token_id for i in instances}
+            self._keep(snapshot.tokens, TOKEN, loading.TOKENS, {owner for owner in owners if owner})
+
+    def _instances(self, chain: Iterable[Scope]) -> list[Instance]:
+        """Of these scopes, and of the callers of their instances."""
+        wanted = {s.instance_id for s in chain}
+        missing = wanted - self.snapshot.instances.keys()
+        if missing:
+            self._keep(self.snapshot.instances, INSTANCE, loading.INSTANCES, missing)
+        return [self.snapshot.instances[each] for each in wanted & self.snapshot.instances.keys()]
 
     def _around(self, needs: Needs) -> None:
         """What lies beside the chain, where the core has asked for it."""

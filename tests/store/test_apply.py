@@ -336,7 +336,7 @@ def statements_of(store: Store, number: int) -> int:
         claimed = work.claim_tokens(tx, owner="w", limit=number, lease=timedelta(seconds=30))
         assert len(work.load_work(tx, claimed)) == number
     with store.transaction() as tx:
-        assert len(trees.take_roots(tx, [t.root_instance_id for t in claimed])) == number
+        assert len(trees.take_roots(tx, [t.root_instance_id for t in claimed]).ids) == number
         found, _ = trees.load_snapshot(tx, Needs(tokens=frozenset(t.id for t in claimed)))
         assert len(found.tokens) == number
         changing.apply(tx, sample.moved(claimed, seq=0, state=TokenState.WAITING))

@@ -72,7 +72,7 @@ def test_two_sweepers_do_not_get_the_same_tree(postgresql_store: Store) -> None:
         assert len(first) == 2
         assert {t.id for t in first}.isdisjoint({t.id for t in second})
         assert len(second) == 2
-        assert trees.take_roots(other, [first[0].root_instance_id]) == frozenset()
+        assert trees.take_roots(other, [first[0].root_instance_id]).ids == frozenset()
 
 
 def test_expired_leases_are_found_and_live_ones_left_alone(store: Store) -> None:

@@ -249,9 +249,9 @@ def test_a_held_root_is_left_out_and_the_rest_is_taken(postgresql_store: Store) 
     one, two = sample.instance(), sample.instance()
     apply(postgresql_store, sample.started(one, two))
     with postgresql_store.transaction() as holder:
-        assert trees.take_roots(holder, [one.id]) == {one.id}
+        assert trees.take_roots(holder, [one.id]).ids == {one.id}
         with postgresql_store.transaction() as other:
-            assert trees.take_roots(other, [one.id, two.id]) == {two.id}
+            assert trees.take_roots(other, [one.id, two.id]).ids == {two.id}
 
 
 def test_waiting_for_a_root_ends_with_the_lock_timeout(postgresql_store: Store) -> None:
@@ -280,7 +280,7 @@ def arrive(store: Store, join: Join, token_id: str, flow: str) -> bool:
     """
     while True:
         with store.transaction() as tx:
-            if not trees.take_roots(tx, [join.root_instance_id]):
+            if not trees.take_roots(tx, [join.root_instance_id]).ids:
                 continue
             place = (join.scope_id, join.node_id)
             needs = Needs(joins=frozenset({place}), tokens=frozenset({token_id}))
@@ -345,7 +345,7 @@ def test_batches_claims_leases_and_sweeps_at_once_do_not_deadlock(store: Store) 
 
     def commit(tx, number: int) -> None:
         wanted = [owner.id for owner in owners[number % 3 :: 2]]
-        taken = trees.take_roots(tx, reversed(wanted))
+        taken = trees.take_roots(tx, reversed(wanted)).ids
         snapshot, _ = trees.load_snapshot(tx, Needs(complete=taken))
         moved = Changes()
         moved.tokens.updated = [
