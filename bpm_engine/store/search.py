@@ -136,7 +136,7 @@ def count_instances(tx: Transaction, tenant_id: str, wanted: InstanceFilter | No
         .where(instance.tenant_id == tenant_id, *_conditions(wanted or InstanceFilter()))
         .group_by(*groups)
     )
-    return [Counted(*row) for row in tx.execute(query)]
+    return [Counted(*tuple(row)) for row in tx.execute(query)]
 
 
 def find_instance_ids(
@@ -153,7 +153,8 @@ def count_instance_ids(
 ) -> int:
     """How many a batch has before it."""
     query = sa.select(sa.func.count()).select_from(process_instance)
-    return tx.execute(query.where(*_stretch(tenant_id, wanted, after, up_to))).scalar_one()
+    number: int = tx.execute(query.where(*_stretch(tenant_id, wanted, after, up_to))).scalar_one()
+    return number
 
 
 def _stretch(
