@@ -767,6 +767,7 @@ def create_tables() -> None:
             "start",
             "compensation",
             "turn",
+            "selection",
             name="token_waiting_for_check",
         ),
         sa.ForeignKeyConstraint(

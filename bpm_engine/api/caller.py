@@ -22,7 +22,9 @@ from bpm_engine.services.step import Submission
 from bpm_engine.store import search
 from bpm_engine.store.transaction import Transaction
 
-BAD_INPUT = frozenset({"NO_SUCH_START", "NO_NONE_START", "AMBIGUOUS_START", "NO_SUCH_NODE", "FIELD_INVALID"})
+BAD_INPUT = frozenset(
+    {"NO_SUCH_START", "NO_NONE_START", "AMBIGUOUS_START", "NO_SUCH_NODE", "NOT_ENABLED", "FIELD_INVALID"}
+)
 
 
 class Caller:

@@ -14,6 +14,7 @@ from bpm_engine.api.filters import InstanceFilters, instance_filter
 from bpm_engine.api.views import InstanceView, Page, instance_view
 from bpm_engine.core.state import Token
 from bpm_engine.core.stimuli import (
+    ActivitySelected,
     CancelRequested,
     ResumeRequested,
     RetryRequested,
@@ -191,6 +192,27 @@ class Instances:
         """Cancel what rests at `from_node` and begin at `to_node`; None leaves one of the two out."""
         self._caller.border.names(from_node=from_node, to_node=to_node)
         stimulus = TokensMoved(instance_id=instance_id, from_node=from_node, to_node=to_node)
+        return self._operate(stimulus, instance_id, actor, connection)
+
+    def activate(
+        self,
+        instance_id: str,
+        node_id: str,
+        variables: Mapping[str, Any] | None = None,
+        *,
+        scope_id: str | None = None,
+        actor: str | None = None,
+        connection: sa.Connection | None = None,
+    ) -> InstanceView:
+        """Begin an activity of an ad-hoc sub-process, with variables that only it sees.
+
+        `scope_id`: which one, where the sub-process is active several times.
+        """
+        self._caller.border.names(node_id=node_id, scope_id=scope_id)
+        given = self._caller.border.variables(variables or {})
+        stimulus = ActivitySelected(
+            instance_id=instance_id, node_id=node_id, variables=given, scope_id=scope_id
+        )
         return self._operate(stimulus, instance_id, actor, connection)
 
     def delete(

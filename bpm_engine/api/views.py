@@ -38,6 +38,7 @@ class TokenView:
     state: str
     waiting_for: str | None  # why it waits, or the topic it is ready or executing for
     error: Variables | None = None
+    scope_id: str = ""  # the activation of the sub-process it is in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +224,9 @@ def token_view(token: Token) -> TokenView:
     waiting = (
         token.waiting_for if token.state is TokenState.WAITING else token.topic and topic_in(token.topic)
     )
-    return TokenView(token.id, token.node_id, str(token.state), waiting and str(waiting), token.error)
+    return TokenView(
+        token.id, token.node_id, str(token.state), waiting and str(waiting), token.error, token.scope_id
+    )
 
 
 def instance_view(instance: Instance, variables: Variables, tokens: list[Token]) -> InstanceView:

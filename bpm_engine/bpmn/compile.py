@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from bpm_engine.bpmn import graph, model
+from bpm_engine.bpmn.compiling.adhoc import surround_ad_hoc_activities
 from bpm_engine.bpmn.compiling.compensation import split_throws, tie_handlers
 from bpm_engine.bpmn.compiling.data import DataNames
 from bpm_engine.bpmn.compiling.draft import Draft
@@ -50,6 +51,7 @@ def compile_process(
     join_links(draft)
     Repetition(draft, texts, data).wrap_all()
     gather_tokens(draft)
+    surround_ad_hoc_activities(draft)
     tie_handlers(draft)
     make_implicit_events(draft)
     split_throws(draft)

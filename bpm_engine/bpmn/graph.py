@@ -43,6 +43,9 @@ class Kind(StrEnum):
     INCLUSIVE = "inclusive"  # inclusive gateway; spec Inclusive
     COMPLEX = "complex"  # complex gateway; spec Complex
     GATHER = "gather"  # waits for so many tokens before an activity begins; spec Gather
+    SELECT = "select"  # begins an ad-hoc sub-process, and waits for selections; spec Selection
+    TURN = "turn"  # before an activity of an ad-hoc sub-process that may have to wait
+    DONE = "done"  # behind one: is the sub-process complete? spec Completion
     EVENT_CHOICE = "event_choice"  # event-based gateway; spec EventChoice
     WORK = "work"  # a handler does it; spec Work
     SCRIPT = "script"  # the engine evaluates it; spec ScriptSpec
@@ -164,6 +167,26 @@ class Gather:
     quantity: int
 
 
+Activated = Literal["all", "none"] | Expression  # an expression gives the ids of activities
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """`enabled`: for each activity without an incoming flow its element, and where a token begins."""
+
+    enabled: tuple[tuple[str, str], ...]
+    activate: Activated  # what begins by itself
+    waits: bool  # more may be selected: the sub-process goes on when nothing is left in it
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """`cancels`: when the completion condition holds, what still runs is withdrawn."""
+
+    condition: Expression
+    cancels: bool
+
+
 @dataclass(frozen=True, slots=True)
 class EventChoice:
     """`targets`: the catch nodes (intermediate catch events, receive tasks) one of which wins."""
@@ -254,7 +277,7 @@ class Scope:
     kind: Literal["process", "embedded", "transaction", "adhoc", "event", "repeat"]
     nodes: tuple[str, ...]
     # where tokens begin: none starts; of an event sub-process its triggered starts; of a repeat the one
-    # inner node; of an ad-hoc sub-process the nodes without incoming flow, each enabled on its own
+    # inner node; of an ad-hoc sub-process its SELECT
     starts: tuple[str, ...]
     handlers: tuple[str, ...] = ()  # event sub-processes waiting while the scope lives (node ids)
     compensation_handler: str | None = None  # compensation event sub-process (node id)
@@ -262,8 +285,6 @@ class Scope:
     isolated: bool = False  # has output mappings: what is written inside stays inside
     locals: tuple[tuple[str, Expression | None], ...] = ()  # data objects and properties born with it
     ordering: Literal["Parallel", "Sequential"] = "Parallel"  # ad-hoc
-    completion: Expression | None = None  # ad-hoc
-    cancel_remaining: bool = True  # ad-hoc
     inclusives: tuple[str, ...] = ()  # inclusive (and complex) joins directly inside
     compensable: bool = False  # something inside can be compensated: keep records
 
@@ -306,6 +327,8 @@ Spec = (
     | Inclusive
     | Complex
     | Gather
+    | Selection
+    | Completion
     | EventChoice
     | Work
     | ScriptSpec

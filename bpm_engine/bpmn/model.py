@@ -119,6 +119,7 @@ class Settings:
     business_key: Text | None = None
     pass_all_inputs: bool | None = None  # call activity; None: all when there is no mapping
     pass_all_outputs: bool | None = None
+    activate: Text | None = None  # ad-hoc: "all", "none" or an expression that gives ids
     deadline: str | None = None
     version_tag: str | None = None
     retention: str | None = None

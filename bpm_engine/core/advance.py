@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bpm_engine.core import answers, operations, people
+from bpm_engine.core import adhoc, answers, operations, people
 from bpm_engine.core.changes import Changes, Outcome, Refused
 from bpm_engine.core.context import Context, Definitions
 from bpm_engine.core.draft import Draft
@@ -19,6 +19,7 @@ from bpm_engine.core.marking import Marking
 from bpm_engine.core.needs import Lacking, Needs, union
 from bpm_engine.core.snapshot import Snapshot
 from bpm_engine.core.stimuli import (
+    ActivitySelected,
     CancelRequested,
     Continued,
     ErrorThrown,
@@ -65,6 +66,7 @@ ANSWERS: Mapping[type, Answer] = {
     RetryRequested: operations.retry,
     SkipRequested: operations.skip,
     VariablesSet: operations.set_variables,
+    ActivitySelected: adhoc.select,
     TokensMoved: operations.move_tokens,
 }
 

@@ -117,6 +117,30 @@ class Call(Effect, frozen=True):
     business_key: str | None
 
 
+class Begin(Effect, frozen=True):
+    """Start tokens at these nodes of the same scope."""
+
+    nodes: tuple[str, ...]
+
+
+class AwaitSelection(Effect, frozen=True):
+    """Rest until somebody selects an activity, or the sub-process is complete."""
+
+
+class AwaitTurn(Effect, frozen=True):
+    """Rest until no other activity of the scope runs."""
+
+
+class Proceed(Effect, frozen=True):
+    """Go on to the node behind, with the variables of this activation."""
+
+
+class CompleteAdHoc(Effect, frozen=True):
+    """The ad-hoc sub-process is complete: withdraw what still runs, or let it run to its end."""
+
+    cancels: bool
+
+
 class SendMessage(Effect, frozen=True):
     name: str
     correlation_key: str | None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from bpm_engine.bpmn.graph import Gather, Kind, Node
-from bpm_engine.core import incidents, resets
+from bpm_engine.core import adhoc, incidents, resets
 from bpm_engine.core.behaviours.gateways import gather_fires, inclusive_fires, parallel_fires
 from bpm_engine.core.effects import Joined, Park
 from bpm_engine.core.lifecycle import TERMINAL_TOKENS
@@ -172,7 +172,12 @@ def settle(marking: Marking) -> bool:
         if scope.inclusive_waiting and scope.state is ScopeState.ACTIVE and _fire_inclusive(marking, scope):
             marking.dirty.update(touched)
             return True
-        if scope.parked and scope.parked == scope.live and scope_id == scope.root_instance_id:
+        if not scope.parked:
+            continue
+        if scope.state is ScopeState.ACTIVE and adhoc.next_turn(marking, scope):
+            marking.dirty.update(touched)
+            return True
+        if scope.parked == scope.live and scope_id == scope.root_instance_id:
             dead = scope
     if dead is not None:
         _report_deadlock(marking, dead)

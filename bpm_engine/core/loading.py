@@ -15,6 +15,7 @@ from bpm_engine.core.needs import Needs, union
 from bpm_engine.core.snapshot import Snapshot
 from bpm_engine.core.state import Scope, Token
 from bpm_engine.core.stimuli import (
+    ActivitySelected,
     CancelRequested,
     Continued,
     ErrorThrown,
@@ -58,6 +59,9 @@ def _named(stimulus: Stimulus) -> Needs:
             return Needs(subscriptions=frozenset({stimulus.subscription_id}))
         case TaskCompleted() | TaskChanged() | TaskCommented():
             return Needs(tasks=frozenset({stimulus.task_id}))
+        case ActivitySelected():
+            whole = frozenset({stimulus.instance_id})
+            return Needs(instances=whole, complete=whole)
         case VariablesSet():
             scopes = frozenset({stimulus.scope_id} if stimulus.scope_id else ())
             return Needs(instances=frozenset({stimulus.instance_id}), scopes=scopes)

@@ -95,7 +95,10 @@ class Waiting(Word):
     RETRY = "retry"  # back-off after a failed attempt
     START = "start"  # delayed start
     COMPENSATION = "compensation"  # a throw that waits for handlers
-    TURN = "turn"  # a later item of a sequential multi-instance
+    TURN = (
+        "turn"  # a later item of a sequential multi-instance, an activity of a sequential ad-hoc sub-process
+    )
+    SELECTION = "selection"  # an ad-hoc sub-process: somebody to select an activity
 
 
 class Phase(Word):

@@ -181,6 +181,15 @@ class VariablesSet(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     scope_id: str | None = None  # None: the root scope
 
 
+class ActivitySelected(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An activity of an ad-hoc sub-process is to begin, with these variables of its own."""
+
+    instance_id: str
+    node_id: str
+    variables: Variables = {}
+    scope_id: str | None = None  # which activation of the sub-process; None: the only one
+
+
 class TokensMoved(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Modification: what rests at `from_node` is cancelled, a token starts at `to_node`."""
 
@@ -210,4 +219,5 @@ Stimulus = (
     | SkipRequested
     | VariablesSet
     | TokensMoved
+    | ActivitySelected
 )

@@ -23,7 +23,7 @@ CALLS = {
     "external": "complete extend fail fetch throw_error",
     "history": "count find steps",
     "incidents": "find resolve retry skip",
-    "instances": "cancel count delete find get move purge resume retry set_variables suspend",
+    "instances": "activate cancel count delete find get move purge resume retry set_variables suspend",
     "outbox": "find requeue",
     "schedules": "find pause preview resume",
     "tasks": "assign claim comment comments complete count delegate find get plan reserve unclaim variables",

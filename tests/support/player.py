@@ -44,6 +44,8 @@ from bpm_engine.core.state import (
     InstanceStatus,
     LogEntry,
     OutboxEvent,
+    Scope,
+    ScopeState,
     SubscriptionKind,
     SubscriptionStatus,
     TaskStatus,
@@ -362,6 +364,14 @@ class Player:
     def set(self, variables: Variables) -> Outcome:
         return self._play_one(s.VariablesSet(instance_id=self.root, variables=variables))
 
+    def activate(self, node: str, variables: Variables | None = None) -> Outcome:
+        """In the oldest activation of the ad-hoc sub-process around the node."""
+        place = active_scope_around(self.definitions.graphs.values(), self.world.scopes.values(), node)
+        stimulus = s.ActivitySelected(
+            instance_id=self.root, node_id=node, variables=dict(variables or {}), scope_id=place
+        )
+        return self._play_one(stimulus)
+
     def move(self, from_node: str | None, to_node: str | None) -> Outcome:
         return self._play_one(s.TokensMoved(instance_id=self.root, from_node=from_node, to_node=to_node))
 
@@ -432,6 +442,15 @@ class Player:
             and timer.instance_id in running
         ]
         return sorted(due, key=lambda timer: (timer.due_at, timer.id))
+
+
+def active_scope_around(graphs: Iterable[Graph], scopes: Iterable[Scope], node: str) -> str | None:
+    """The oldest active scope in which the node, or the repetition around it, lies."""
+    graph = next(graph for graph in graphs if node in graph.nodes)
+    around = graph.scopes[graph.nodes[node].scope]
+    wanted = around.parent if around.kind == "repeat" else around.id
+    active = [s.id for s in scopes if s.node_id == wanted and s.state is ScopeState.ACTIVE]
+    return min(active, default=None)
 
 
 def _contains(payload: Any, wanted: Any) -> bool:

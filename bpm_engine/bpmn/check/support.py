@@ -52,7 +52,6 @@ def _is_scope(kind: str) -> Callable[[Node], bool]:
 NOT_RUN: tuple[tuple[str, Callable[[Node], bool]], ...] = (
     ("conditional events", _has(ConditionEvent)),
     ("events with several definitions", lambda node: len(events_of(node)) > 1),
-    ("ad-hoc sub-processes", _is_scope("adhoc")),
     ("instantiating receive tasks and event-based gateways", _instantiates),
 )
 

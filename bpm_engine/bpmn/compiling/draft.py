@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bpm_engine.bpmn.expressions import Expression
-from bpm_engine.bpmn.graph import Flow, Kind, Scope, Spec
+from bpm_engine.bpmn.graph import Activated, Flow, Kind, Scope, Spec
 from bpm_engine.bpmn.model import Container, Definitions, Element, FlowNode, Process
 from bpm_engine.problems import Findings, error
 
@@ -64,6 +64,7 @@ class ScopeDraft:
     ordering: Literal["Parallel", "Sequential"] = "Parallel"
     completion: Expression | None = None
     cancel_remaining: bool = True
+    activate: Activated | None = None
 
 
 @dataclass(slots=True)
@@ -128,8 +129,6 @@ def frozen_scope(scope: ScopeDraft, *, inclusives: tuple[str, ...], compensable:
         isolated=scope.isolated,
         locals=scope.locals,
         ordering=scope.ordering,
-        completion=scope.completion,
-        cancel_remaining=scope.cancel_remaining,
         inclusives=inclusives,
         compensable=compensable,
     )

@@ -130,9 +130,18 @@ class Elements:
             ordering=node.ordering,
             completion=self._texts.optional(node.completion_condition, node) if kind == "adhoc" else None,
             cancel_remaining=node.cancel_remaining,
+            activate=self._activated(node) if kind == "adhoc" else None,
         )
         if kind == "event":
             self._attach_handler(node, self._draft.scopes[parent])
+
+    def _activated(self, node: model.SubProcess) -> graph.Activated | None:
+        asked = node.settings.activate
+        match asked.source.strip() if asked else None:
+            case "all" | "none" as word:
+                return word
+            case _:
+                return self._texts.optional(asked, node)
 
     def _attach_handler(self, node: model.SubProcess, parent: ScopeDraft) -> None:
         """A compensation event sub-process is run by compensation only, never by an event (10.3.5)."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from bpm_engine.bpmn import graph, model
+from bpm_engine.bpmn.compiling.adhoc import selection_of
 from bpm_engine.bpmn.compiling.draft import Draft, NodeDraft, ScopeDraft
 from bpm_engine.bpmn.compiling.texts import Texts
 from bpm_engine.bpmn.expressions import Expression
@@ -120,7 +121,10 @@ def _find_starts(draft: Draft, scope: ScopeDraft, targets: set[str], sources: se
     waiting = [node for node in draft.in_scope(scope) if node.id not in targets and _may_begin(node, draft)]
     enabled = [node.id for node in waiting if not _instantiates(node)]
     if scope.kind == "adhoc":
-        scope.starts = enabled
+        selection = selection_of(draft, scope, enabled)
+        draft.add(selection)
+        sources.add(selection.id)
+        scope.starts = [selection.id]
     elif enabled or not scope.nodes:
         scope.starts = [_made(draft, scope, "start", Kind.START, graph.Start())]
         for node in enabled:

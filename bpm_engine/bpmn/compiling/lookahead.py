@@ -34,6 +34,8 @@ AUTOMATIC = (
     Kind.INCLUSIVE,
     Kind.COMPLEX,
     Kind.GATHER,
+    Kind.TURN,
+    Kind.DONE,
     Kind.SCRIPT,
     Kind.THROW,
 )

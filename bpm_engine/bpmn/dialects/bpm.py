@@ -311,6 +311,15 @@ DIALECT = Dialect(
         ),
         attribute("businessKey", _CALLED, "business_key", template("business_key"), values=_TEMPLATE),
         attribute(
+            "activate",
+            rows.AD_HOC,
+            "activate",
+            text("activate"),
+            "the activities that begin by themselves; without it, all if there is no completion condition, "
+            "else none",
+            values="all | none | expression that gives ids",
+        ),
+        attribute(
             "deadline",
             rows.ACTIVITY | rows.PROCESS,
             "deadline",

@@ -49,6 +49,7 @@ def place(label: str, tags: str) -> Place:
 ANYWHERE = Place("any element")
 PROCESS = place("process", "process")
 SUB_PROCESS = place("sub-process", "subProcess transaction adHocSubProcess")
+AD_HOC = place("ad-hoc sub-process", "adHocSubProcess")
 WORK = place(
     "service, send, business rule and script task",
     "serviceTask sendTask businessRuleTask scriptTask globalBusinessRuleTask globalScriptTask globalTask",

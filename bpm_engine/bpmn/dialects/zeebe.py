@@ -83,6 +83,11 @@ def _called_element(draft: Draft, node: etree._Element) -> None:
             draft.put("called_version_tag", value_of(node, "versionTag"))
 
 
+def _ad_hoc(draft: Draft, node: etree._Element) -> None:
+    if value_of(node, "activeElementsCollection"):
+        draft.put("activate", draft.text(value_of(node, "activeElementsCollection")))
+
+
 def _called_decision(draft: Draft, node: etree._Element) -> None:
     if value_of(node, "decisionId"):
         draft.offer_topic(TopicRank.DECISION, value_of(node, "decisionId"))
@@ -125,6 +130,7 @@ def _version_tag(draft: Draft, node: etree._Element) -> None:
         draft.put("version_tag", value_of(node, "value"))
 
 
+_NOT_COLLECTED = "what the inner activities give is not collected"
 _BINDING = (part("bindingType", "called_version"), part("versionTag", "called_version_tag"))
 _FORM_BINDING = tuple(
     part(name, note="forms are not deployed here", treatment=Treatment.HARMLESS)
@@ -272,8 +278,14 @@ DIALECT = Dialect(
         *elements_not_run(
             "executionListeners taskListeners", rows.ANYWHERE, "listeners do not run here; use a task"
         ),
-        *ignored_elements(
-            "adHoc", rows.SUB_PROCESS, "which activities start is decided by the ad-hoc sub-process itself"
+        element(
+            "adHoc",
+            rows.AD_HOC,
+            "activate",
+            _ad_hoc,
+            part("activeElementsCollection", "activate"),
+            part("outputCollection", note=_NOT_COLLECTED, treatment=Treatment.IGNORED),
+            part("outputElement", note=_NOT_COLLECTED, treatment=Treatment.IGNORED),
         ),
         *ignored_elements("linkedResources", rows.ANYWHERE, "resources are not deployed here"),
         *ignored_elements(

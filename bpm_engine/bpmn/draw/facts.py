@@ -69,7 +69,11 @@ def _of_spec(spec: g.Spec) -> Iterator[str]:
         case g.Complex():
             if spec.activation is not None:
                 yield f"activated when {_source(spec.activation)}"
-        case g.Inclusive():
+        case g.Selection() if spec.waits:
+            yield "activities are selected"
+        case g.Completion():
+            yield f"complete when {_source(spec.condition)}"
+        case g.Inclusive() | g.Selection():
             return
         case _:
             assert_never(spec)

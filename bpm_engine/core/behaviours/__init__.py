@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from bpm_engine.bpmn.graph import Kind
-from bpm_engine.core.behaviours import activities, events, gateways
+from bpm_engine.core.behaviours import activities, adhoc, events, gateways
 from bpm_engine.core.effects import Effect, Trigger
 from bpm_engine.core.visit import Visit
 
@@ -26,6 +26,9 @@ ENTER: Mapping[Kind, Enter] = {
     Kind.INCLUSIVE: gateways.enter_inclusive,
     Kind.COMPLEX: gateways.enter_complex,
     Kind.GATHER: gateways.enter_gather,
+    Kind.SELECT: adhoc.enter_select,
+    Kind.TURN: adhoc.enter_turn,
+    Kind.DONE: adhoc.enter_done,
     Kind.EVENT_CHOICE: gateways.enter_event_choice,
     Kind.WORK: activities.enter_work,
     Kind.SCRIPT: activities.enter_script,

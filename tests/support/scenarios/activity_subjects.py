@@ -62,4 +62,30 @@ def _quantities() -> list[Subject]:
     ]
 
 
-ACTIVITY_SUBJECTS: list[Subject] = [*_loops(), *_quantities()]
+def _ad_hoc() -> list[Subject]:
+    inner = '<serviceTask id="a"/><serviceTask id="b"/>'
+    return [
+        Subject(
+            "adHocSubProcess_parallel",
+            f'<adHocSubProcess id="x"><!-- -->{inner}</adHocSubProcess>',
+            path="x#select a b x#end*2 x",
+            rests="x a b",
+            before_rest="x#select",
+            traits=ACTIVITY,
+            extensible=True,
+            thrower="a",
+        ),
+        Subject(
+            "adHocSubProcess_sequential",
+            f'<adHocSubProcess id="x" ordering="Sequential"><!-- -->{inner}</adHocSubProcess>',
+            path="x#select a b x#end*2 x",
+            rests="x a",
+            before_rest="x#select",
+            traits=ACTIVITY,
+            extensible=True,
+            thrower="a",
+        ),
+    ]
+
+
+ACTIVITY_SUBJECTS: list[Subject] = [*_ad_hoc(), *_loops(), *_quantities()]

@@ -204,6 +204,9 @@ class CoreDriver:
     def set_variables(self, variables: Variables) -> Reply:
         return reply(self.player.set(dict(variables)))
 
+    def activate(self, node: str, variables: Variables) -> Reply:
+        return reply(self.player.activate(node, variables))
+
     def move(self, source: str, target: str) -> Reply:
         return reply(self.player.move(source, target))
 

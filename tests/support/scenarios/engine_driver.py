@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from support.databases import empty
+from support.player import active_scope_around
 from support.scenarios.core_driver import FAILURE, reply
 from support.scenarios.driver import Handler, Report, Seen
 from support.scenarios.engine_rows import read_rows, report
@@ -246,6 +247,15 @@ class EngineDriver:
 
     def set_variables(self, variables: Variables) -> Reply:
         return self.perform(stimuli.VariablesSet(instance_id=self._root, variables=dict(variables)))
+
+    def activate(self, node: str, variables: Variables) -> Reply:
+        scopes = read_rows(self._engine()._runtime.store).scopes.values()
+        place = active_scope_around(self._graphs, scopes, node)
+        return self.perform(
+            stimuli.ActivitySelected(
+                instance_id=self._root, node_id=node, variables=dict(variables), scope_id=place
+            )
+        )
 
     def move(self, source: str, target: str) -> Reply:
         return self.perform(stimuli.TokensMoved(instance_id=self._root, from_node=source, to_node=target))

@@ -30,7 +30,7 @@ Steps:
     { pause = "PT1H" }     the same while nothing runs, so that timers come late
     { message = "paid", key = "1", payload = {}, id = "m1" }, { signal = "closed" }
     { complete = "approve", variables = {} }, { retry = "a" }, { skip = "a" }, { set = { x = 1 } }
-    { move = "a -> b" }, "cancel", "suspend", "resume"
+    { activate = "a", variables = {} }, { move = "a -> b" }, "cancel", "suspend", "resume"
     { expect = { … } }     as at the end, in between
 
 With `answer = "stale"` or `answer = "refused"` beside it a step must be answered so; else it must take
@@ -166,7 +166,7 @@ _MORE = {"key", "id", "variables", "payload", "answer"}
 VERBS = frozenset(
     [
         *("run", "work", "claim", "finish", "expire", "advance", "pause", "message", "signal", "complete"),
-        *("retry", "skip", "set", "move", "cancel", "suspend", "resume", "expect"),
+        *("retry", "skip", "set", "move", "activate", "cancel", "suspend", "resume", "expect"),
     ]
 )
 

@@ -20,6 +20,7 @@ from bpm_engine.bpmn.graph import (
     CancelEvent,
     Catch,
     CompensationEvent,
+    Completion,
     ConditionEvent,
     ErrorEvent,
     EscalationEvent,
@@ -31,6 +32,7 @@ from bpm_engine.bpmn.graph import (
     Node,
     Repeat,
     Scope,
+    Selection,
     SignalEvent,
     Start,
     TerminateEvent,
@@ -54,7 +56,7 @@ _EVENTS: dict[type[EventSpec], str] = {
 }
 _TASKS = (
     *("task", "manualTask", "serviceTask", "sendTask", "receiveTask", "userTask", "scriptTask"),
-    *("businessRuleTask", "subProcess", "transaction", "callActivity"),
+    *("businessRuleTask", "subProcess", "transaction", "adHocSubProcess", "callActivity"),
 )
 _GATEWAYS = [
     *("exclusiveGateway", "parallelGateway", "inclusiveGateway", "complexGateway", "eventBasedGateway"),
@@ -137,6 +139,8 @@ class Model:
                 return "multi-instance", node.spec.mode
             case Gather():
                 return "startQuantity", "activity"
+            case Selection() | Completion():
+                return None
             case Scope() if node.spec.kind == "event":
                 return "event sub-process", "activity"
             case Start():

@@ -92,6 +92,8 @@ def command(step: Step, driver: Driver) -> Reply:
             return driver.skip(step.subject, step.variables)
         case "set":
             return driver.set_variables(step.subject)
+        case "activate":
+            return driver.activate(step.subject, step.variables)
         case "move":
             source, target = (name.strip() for name in step.subject.split("->"))
             return driver.move(source, target)

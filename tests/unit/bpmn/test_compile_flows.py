@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.definitions import bpmn, codes, compiled, compiled_with_problems, flow, path
 
-from bpm_engine.bpmn.graph import Kind
+from bpm_engine.bpmn.graph import Completion, Kind, Selection
 
 
 def test_the_default_flow_comes_last_and_the_others_keep_the_order_of_the_file() -> None:
@@ -117,10 +117,17 @@ def test_the_activities_of_an_ad_hoc_sub_process_are_enabled_each_on_its_own() -
     )
     scope = graph.scopes["sub"]
     assert scope.kind == "adhoc"
-    assert scope.starts == ("a", "b")
+    assert scope.starts == ("sub#select",)
     assert scope.ordering == "Sequential"
-    assert scope.completion is not None
-    assert scope.completion.source == "done"
+    selection = graph.nodes["sub#select"].spec
+    assert isinstance(selection, Selection)
+    assert (selection.enabled, selection.activate, selection.waits) == (
+        (("a", "a#turn"), ("b", "b#turn")),
+        "none",
+        True,
+    )
+    assert isinstance(graph.nodes["a#done"].spec, Completion)
+    assert [flow.target for flow in graph.nodes["b#done"].outgoing] == ["c#turn"]
 
 
 def test_handlers_boundaries_and_event_sub_processes_are_no_implicit_starts() -> None:

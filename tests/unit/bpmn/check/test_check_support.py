@@ -28,7 +28,6 @@ UNSUPPORTED = {
         f'<intermediateCatchEvent id="n">{SIGNAL}<messageEventDefinition messageRef="m"/>'
         f"</intermediateCatchEvent>"
     ),
-    "ad-hoc sub-processes": around('<adHocSubProcess id="n"><userTask id="in"/></adHocSubProcess>'),
     "instantiating receive tasks and event-based gateways": (
         '<receiveTask id="n" instantiate="true" messageRef="m"/><endEvent id="e"/>' + path("n", "e")
     ),
