@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from bpm_engine.api.caller import Caller
 from bpm_engine.api.views import Deployment, definition_view
 from bpm_engine.bpmn import load
-from bpm_engine.bpmn.graph import Graph, Kind, MessageEvent, Node, SignalEvent, Start, TimerEvent
+from bpm_engine.bpmn.graph import Graph, MessageEvent, Node, SignalEvent, TimerEvent
 from bpm_engine.bpmn.load import Loaded
-from bpm_engine.core import timing
+from bpm_engine.core import starting, timing
 from bpm_engine.core.state import SubscriptionKind
 from bpm_engine.errors import ConflictError, DefinitionError, InvalidInputError
 from bpm_engine.problems import error
@@ -124,15 +124,9 @@ def _text(data: str | bytes) -> str:
 
 
 def _open_starts(tx: Transaction, row: Definition, graph: Graph) -> None:
-    """Start events wait for the latest version only (bpmn.md 15)."""
-    starts = [
-        (node, index, event)
-        for node in (graph.nodes[i] for i in graph.root.nodes)
-        if node.kind is Kind.START and isinstance(node.spec, Start)
-        for index, event in enumerate(node.spec.events)
-    ]
+    """What starts the process waits for the latest version only (bpmn.md 15)."""
     waits, schedules = [], []
-    for node, index, event in starts:
+    for node, index, event in starting.starts(graph):
         match event:
             case MessageEvent():
                 waits.append(_wait(row, node, index, SubscriptionKind.MESSAGE, event))

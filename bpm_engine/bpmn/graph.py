@@ -408,6 +408,7 @@ class Graph:
     scopes: Mapping[str, Scope]  # the root scope has the id of the process
     flows: Mapping[str, Flow]
     ahead: Mapping[str, Ahead]
+    watched: frozenset[str] = frozenset()  # variables that a conditional event inside reads
     data_stores: tuple[str, ...] = ()  # data store references that activities read or write
     content_hash: str = ""  # sha256 of the canonical form: equal content, equal hash
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bpm_engine.core import adhoc, answers, operations, people
+from bpm_engine.core import adhoc, answers, operations, people, starting
 from bpm_engine.core.changes import Changes, Outcome, Refused
 from bpm_engine.core.context import Context, Definitions
 from bpm_engine.core.draft import Draft
@@ -47,7 +47,7 @@ from bpm_engine.errors import EngineError
 Answer = Callable[[Marking, Any], Outcome]
 
 ANSWERS: Mapping[type, Answer] = {
-    Started: operations.started,
+    Started: starting.started,
     WorkCompleted: answers.work_completed,
     WorkFailed: answers.work_failed,
     ErrorThrown: answers.error_thrown,

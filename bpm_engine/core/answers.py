@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bpm_engine.bpmn.graph import Boundary, Kind, Start, TimerEvent, Work
-from bpm_engine.core import incidents, propagation, scopes, waits
+from bpm_engine.bpmn.graph import TimerEvent, Work
+from bpm_engine.core import incidents, propagation, triggering, waits
 from bpm_engine.core.agenda import Step
-from bpm_engine.core.behaviours.events import payload_of
 from bpm_engine.core.changes import Applied, Outcome, Refused, Stale
-from bpm_engine.core.effects import Done, Happened
+from bpm_engine.core.effects import Done
 from bpm_engine.core.lifecycle import EXECUTING, HALTED_INSTANCES
 from bpm_engine.core.needs import Lacking, Needs
 from bpm_engine.core.retry import policy_for
@@ -25,14 +24,12 @@ from bpm_engine.core.state import (
     InstanceStatus,
     LogKind,
     Phase,
-    Subscription,
     SubscriptionStatus,
     Timer,
     TimerPurpose,
     TimerStatus,
     Token,
     TokenState,
-    Variables,
     Waiting,
 )
 from bpm_engine.core.stimuli import (
@@ -47,7 +44,6 @@ from bpm_engine.core.stimuli import (
     WorkFailed,
 )
 from bpm_engine.core.timing import is_missed, next_firing
-from bpm_engine.core.variables import write
 
 if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
@@ -234,14 +230,11 @@ def _event_timer(marking: Marking, timer: Timer) -> Outcome:
         skipped = next_firing(timer, policy, now)
         marking.draft.timers.put(timer.id, replace(skipped, fired=timer.fired))
         return Stale("missed, and the catch-up policy is to skip")
-    repeats = timer.cycle is not None and _may_happen_again(node.spec)
+    repeats = timer.cycle is not None and not triggering.happens_once(node)
     spent = replace(timer, status=TimerStatus.FIRED, fired=timer.fired + 1)
     marking.draft.timers.put(timer.id, next_firing(timer, policy, now) if repeats else spent)
-    return _happened(marking, timer, {}, LogKind.FIRED)
-
-
-def _may_happen_again(spec: object) -> bool:
-    return isinstance(spec, Boundary | Start) and not spec.interrupting
+    triggering.happened(marking, timer, {}, LogKind.FIRED)
+    return APPLIED
 
 
 # ------------------------------------------------------------------ messages and signals
@@ -258,31 +251,7 @@ def delivered(marking: Marking, stimulus: MessageDelivered | SignalDelivered) ->
     if instance.status in HALTED_INSTANCES:
         return halted(instance)
     reset_steps(marking, instance.id)
-    if not _may_happen_again(marking.graph(instance.id).nodes[subscription.node_id].spec):
-        consumed = replace(subscription, status=SubscriptionStatus.CONSUMED)
-        marking.draft.subscriptions.put(subscription.id, consumed)
-    return _happened(marking, subscription, stimulus.payload, LogKind.DELIVERED)
-
-
-def _happened(marking: Marking, wait: Timer | Subscription, payload: Variables, kind: LogKind) -> Outcome:
-    """An event came, wherever it stands: event sub-process, boundary, catch event, event gateway."""
-    graph = marking.graph(wait.instance_id)
-    node = graph.nodes[wait.node_id]
-    happened = Happened(node.id, wait.event, payload)
-    spec = node.spec
-    if wait.token_id is None:
-        assert isinstance(spec, Start)
-        scope = marking.draft.scope(wait.scope_id)
-        write(marking.draft, graph, scope.id, None, payload_of(graph, happened))
-        token = scopes.run_handler(marking, scope, node.scope, spec.interrupting)
-        marking.journal.log(kind, token, node_id=node.id)
-        return APPLIED
-    host = marking.draft.token(wait.token_id)
-    marking.journal.log(kind, host, node_id=node.id)
-    if node.kind is Kind.BOUNDARY:
-        assert isinstance(spec, Boundary)
-        write(marking.draft, graph, host.scope_id, None, payload_of(graph, happened))
-        scopes.leave_by_boundary(marking, host, node, spec.interrupting)
-    else:
-        marking.attempt(host, Phase.INSIDE, marking.resume, host, happened)
+    if triggering.happens_once(marking.graph(instance.id).nodes[subscription.node_id]):
+        waits.end_subscription(marking, subscription, SubscriptionStatus.CONSUMED)
+    triggering.happened(marking, subscription, stimulus.payload, LogKind.DELIVERED)
     return APPLIED

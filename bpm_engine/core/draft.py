@@ -7,7 +7,7 @@ end the draft becomes a `Changes`. It knows rows, not BPMN.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -38,7 +38,17 @@ from bpm_engine.core.state import (
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
-A = TypeVar("A", LogEntry, OutboxEvent, ThrownMessage, ThrownSignal)
+
+
+class Touched(msgspec.Struct, frozen=True, gc=False):
+    """Variables that a conditional event may read were written, or a conditional wait was opened."""
+
+    instance_id: str
+    names: Collection[str] = ()
+    subscription_id: str | None = None
+
+
+A = TypeVar("A", LogEntry, OutboxEvent, ThrownMessage, ThrownSignal, Touched)
 Undo = list[Any]  # a dict, a key and what it held; or a list that grew by one
 NOTHING: Any = object()
 
@@ -99,6 +109,7 @@ class Table(msgspec.Struct, Generic[K, R]):
 class Draft:
     __slots__ = (
         "compensations",
+        "conditional",
         "heard_by",
         "instances",
         "joins",
@@ -116,6 +127,7 @@ class Draft:
         "tasks",
         "timers",
         "tokens",
+        "touched",
         "undo",
     )
 
@@ -135,6 +147,8 @@ class Draft:
         self.seq: dict[str, int] = {}  # instance id -> last log number
         self.population: dict[str, int] = {}  # instance id -> live tokens
         self.steps: dict[str, int] = {}  # instance id -> automatic steps since the last rest
+        self.conditional: dict[str, int] = {}  # instance id -> open conditional waits
+        self.touched: list[Touched] = []  # what conditional events are to be looked at for
         self.log: list[LogEntry] = []
         self.outbox: list[OutboxEvent] = []
         self.messages: list[ThrownMessage] = []
@@ -182,7 +196,7 @@ class Draft:
         return number
 
     def append(self, rows: list[A], row: A) -> None:
-        """To the history, the outbox, or what is thrown."""
+        """To the history, the outbox, what is thrown, or what is to be looked at."""
         self.undo.append(rows)
         rows.append(row)
 
@@ -270,6 +284,11 @@ class Draft:
         if not (known.whole or instance_id in known.records or self.instances.is_new(instance_id)):
             self.require(records=frozenset({instance_id}))
 
+    def require_conditions(self, instance_id: str) -> None:
+        known = self.snapshot
+        if not (known.whole or instance_id in known.conditions or self.instances.is_new(instance_id)):
+            self.require(conditions=frozenset({instance_id}))
+
     # ------------------------------------------------------------------ the end
 
     def changes(self) -> Changes:
@@ -303,6 +322,8 @@ class Draft:
             scopes[instance_id] = replace(self.scope(instance_id), seq=seq)
         for instance_id, population in self.population.items():
             scopes[instance_id] = replace(self.scope(instance_id), population=population)
+        for instance_id, conditional in self.conditional.items():
+            scopes[instance_id] = replace(self.scope(instance_id), conditional=conditional)
         for instance_id, steps in self.steps.items():
             scopes[instance_id] = replace(self.scope(instance_id), steps=steps)
         for scope_id, patch in self.patches.items():

@@ -53,6 +53,10 @@ class Consume(Effect, frozen=True):
     """The token's path ends here."""
 
 
+class Defer(Effect, frozen=True):
+    """Enter this node when the other branches have come to rest."""
+
+
 class Park(Effect, frozen=True):
     """Wait at this join until it fires."""
 
@@ -193,11 +197,12 @@ class Done(Trigger, frozen=True):
 
 
 class Happened(Trigger, frozen=True):
-    """The event at this node came: timer, message, signal."""
+    """The event at this node came: timer, message, signal, condition."""
 
     node_id: str
     index: int
     payload: Variables
+    earlier: Variables = {}  # what the other events of a parallel multiple one had brought
 
 
 class Ended(Trigger, frozen=True):

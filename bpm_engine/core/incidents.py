@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from bpm_engine.bpmn.graph import Work
 from bpm_engine.core import compensation, propagation, waits
+from bpm_engine.core.draft import Touched
 from bpm_engine.core.effects import Fault
 from bpm_engine.core.lifecycle import TERMINAL_TOKENS, check_instance
 from bpm_engine.core.state import (
@@ -132,6 +133,8 @@ def release(marking: Marking, instance: Instance) -> None:
     marking.draft.instances.put(running.id, running)
     marking.journal.log_instance(LogKind.RESUMED, running)
     _hold(marking, running, held=False)
+    if watched := marking.graph(running.id).watched:
+        marking.draft.append(marking.draft.touched, Touched(running.id, watched))
 
 
 def _hold(marking: Marking, instance: Instance, held: bool) -> None:

@@ -106,6 +106,8 @@ def _around(definitions: Definitions, snapshot: Snapshot, token: Token) -> Itera
         graph = None if instance is None else definitions.graph(instance.definition_id)
         if scope is None or graph is None:
             return
+        if graph.watched and (root := snapshot.scopes.get(at.instance_id)) is not None and root.conditional:
+            yield Needs(conditions=frozenset({at.instance_id}))
         if may_have(graph.nodes[at.node_id], at):
             yield Needs(waits=frozenset({at.id}))
         yield from _ahead(graph, scope, at)

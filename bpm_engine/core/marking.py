@@ -23,6 +23,7 @@ from bpm_engine.core import (
     adhoc,
     calls,
     compensation,
+    conditions,
     incidents,
     joins,
     propagation,
@@ -50,6 +51,7 @@ from bpm_engine.core.effects import (
     Compensate,
     CompleteAdHoc,
     Consume,
+    Defer,
     Done,
     Effect,
     Ended,
@@ -111,11 +113,13 @@ class Marking:
         "budget",
         "context",
         "continued",
+        "deferred",
         "definitions",
         "dirty",
         "draft",
         "graphs",
         "journal",
+        "looked",
     )
 
     def __init__(self, draft: Draft, definitions: Definitions, context: Context) -> None:
@@ -124,17 +128,21 @@ class Marking:
         self.context = context
         self.journal = Journal(draft, context)
         self.agenda: deque[tuple[Step, str]] = deque()
+        self.deferred: deque[str] = deque()  # tokens that enter when the others rest
         self.graphs: dict[str, Graph] = {}
         self.dirty: dict[str, None] = {}  # scopes whose tokens have changed
         self.budget = context.limits.steps
         self.continued: str | None = None  # a token that has rested before its node already
+        self.looked = 0  # how much of what was touched the conditional events have seen
 
     def begin(self) -> None:
         """Before each stimulus: budgets are per stimulus, so that batching stays invisible."""
         self.agenda.clear()
+        self.deferred.clear()
         self.dirty = {}
         self.budget = self.context.limits.steps
         self.continued = None
+        self.looked = len(self.draft.touched)
 
     # ------------------------------------------------------------------ looking
 
@@ -171,20 +179,25 @@ class Marking:
         self.agenda.append((step, row_id))
 
     def run(self) -> None:
-        """Until every token rests and no join can fire."""
-        agenda = self.agenda
+        """Until every token rests, no condition has become true and no join can fire."""
+        agenda, touched = self.agenda, self.draft.touched
         while True:
-            while agenda:
-                step, row_id = agenda.popleft()
-                if step is CLOSING:
-                    scopes.close_if_empty(self, row_id)
-                    continue
-                token = self.draft.token(row_id)
-                if token.state not in TERMINAL_TOKENS:
-                    phase, act = _STEPS[step]
-                    self.attempt(token, phase, act, self, token)
-            if not joins.settle(self):
-                return
+            if len(touched) > self.looked:
+                conditions.look(self)
+            if not agenda:
+                if self.deferred:
+                    agenda.append((ENTERING, self.deferred.popleft()))
+                elif not joins.settle(self):
+                    return
+                continue
+            step, row_id = agenda.popleft()
+            if step is CLOSING:
+                scopes.close_if_empty(self, row_id)
+                continue
+            token = self.draft.token(row_id)
+            if token.state not in TERMINAL_TOKENS:
+                phase, act = _STEPS[step]
+                self.attempt(token, phase, act, self, token)
 
     def attempt(self, token: Token, phase: Phase, act: Callable[[*Ts], None], *args: *Ts) -> None:
         """Do it wholly, or not at all and with an incident on the token."""
@@ -524,6 +537,10 @@ def _consume(marking: Marking, visit: Visit, effect: Consume) -> None:
     _end_path(marking, visit)
 
 
+def _defer(marking: Marking, visit: Visit, effect: Defer) -> None:
+    marking.deferred.append(visit.token.id)
+
+
 def _passed(marking: Marking, visit: Visit) -> None:
     marking.journal.log(PASSED, visit.token)
     if visit.node.emit is not None:
@@ -559,6 +576,7 @@ PERFORM: dict[type[Effect], Perform] = {
     Assign: _assign,
     Finish: _finish,
     Consume: _consume,
+    Defer: _defer,
     Park: joins.park,
     OfferWork: _offer_work,
     AskPerson: waits.ask_person,

@@ -31,6 +31,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     records: frozenset[str] = (
         frozenset()
     )  # instance ids: unfinished compensation records, the scopes they name
+    conditions: frozenset[str] = frozenset()  # instance ids: open conditional waits, and their chains
     graphs: frozenset[str] = frozenset()  # definition ids
     definitions: frozenset[DefinitionRef] = frozenset()
 

@@ -1,19 +1,14 @@
-"""Stimuli about instances: starting them, and what operators ask for."""
+"""Stimuli about instances: what operators ask for."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bpm_engine.bpmn.expressions import parse_duration
-from bpm_engine.bpmn.graph import Catch, EventChoice, Graph, Kind
 from bpm_engine.core import calls, compensation, incidents, joins, modification, scopes, waits
 from bpm_engine.core.agenda import Step
 from bpm_engine.core.answers import APPLIED, STEP_OF, reset_steps
-from bpm_engine.core.behaviours.events import payload_of
 from bpm_engine.core.changes import Outcome, Refused, Stale
-from bpm_engine.core.context import Context
-from bpm_engine.core.effects import Happened
+from bpm_engine.core.draft import Touched
 from bpm_engine.core.lifecycle import HALTED_INSTANCES, TERMINAL_INSTANCES
 from bpm_engine.core.needs import Lacking, Needs
 from bpm_engine.core.state import (
@@ -24,7 +19,6 @@ from bpm_engine.core.state import (
     Phase,
     Scope,
     ScopeState,
-    TimerPurpose,
     Token,
     TokenState,
     Variables,
@@ -35,7 +29,6 @@ from bpm_engine.core.stimuli import (
     ResumeRequested,
     RetryRequested,
     SkipRequested,
-    Started,
     SuspendRequested,
     TokensMoved,
     VariablesSet,
@@ -44,83 +37,6 @@ from bpm_engine.core.variables import write
 
 if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
-
-
-# ------------------------------------------------------------------ starting
-
-
-def started(marking: Marking, stimulus: Started) -> Outcome:
-    if marking.draft.instances.get(stimulus.instance_id) is not None:
-        return Stale("the instance is already there")
-    graph = marking.definitions.graph(stimulus.definition_id)
-    if graph is None:
-        raise Lacking(Needs(graphs=frozenset({stimulus.definition_id})))
-    start = _start_node(graph, stimulus.at)
-    if isinstance(start, Refused):
-        return start
-    variables = {**stimulus.variables, **_event_payload(graph, start, stimulus.event_payload)}
-    instance = _new_instance(marking, stimulus, graph)
-    marking.graphs[instance.id] = graph
-    (token,) = calls.begin_instance(marking, instance, graph, variables, [start])
-    if stimulus.start_at is not None and stimulus.start_at > marking.context.now:
-        token = marking.put(token, state=TokenState.WAITING, waiting_for=Waiting.START)
-        scope = marking.draft.scope(instance.id)
-        waits.open_timer(marking, scope, start, token.id, TimerPurpose.START, stimulus.start_at)
-    else:
-        marking.start(token)
-    return APPLIED
-
-
-def _start_node(graph: Graph, at: str | None) -> str | Refused:
-    """Decision 24: one none start, or the one that was asked for."""
-    if at is not None:
-        node = graph.nodes.get(at)
-        if node is None or node.scope != graph.root.id or not _can_start(node.kind, node.spec):
-            return Refused("NO_SUCH_START", f"the process {graph.key!r} cannot start at {at!r}")
-        return at
-    none_starts = [s for s in graph.root.starts if not getattr(graph.nodes[s].spec, "events", ())]
-    if len(none_starts) == 1:
-        return none_starts[0]
-    if not none_starts:
-        return Refused("NO_NONE_START", f"the process {graph.key!r} has no none start event; say where: at=…")
-    names = ", ".join(none_starts)
-    return Refused("AMBIGUOUS_START", f"the process {graph.key!r} can start at {names}; say where: at=…")
-
-
-def _can_start(kind: Kind, spec: object) -> bool:
-    return kind is Kind.START or (isinstance(spec, Catch | EventChoice) and spec.instantiate)
-
-
-def _event_payload(graph: Graph, start: str, payload: Variables | None) -> Variables:
-    if not payload:
-        return {}
-    return payload_of(graph, Happened(start, 0, payload))
-
-
-def _new_instance(marking: Marking, stimulus: Started, graph: Graph) -> Instance:
-    return Instance(
-        id=stimulus.instance_id,
-        tenant_id=stimulus.tenant_id,
-        root_instance_id=stimulus.instance_id,
-        definition_id=stimulus.definition_id,
-        definition_key=graph.key,
-        definition_version=marking.definitions.version(stimulus.definition_id),
-        business_key=stimulus.business_key,
-        subject=stimulus.subject,
-        correlation_id=stimulus.correlation_id,
-        idempotency_key=stimulus.idempotency_key,
-        input_hash=stimulus.input_hash,
-        priority=stimulus.priority,
-        retention=_retention(graph, marking.context) if stimulus.retention is None else stimulus.retention,
-        started_at=marking.context.now,
-    )
-
-
-def _retention(graph: Graph, context: Context) -> int | None:
-    if graph.retention is None:
-        return context.retention
-    duration = parse_duration(graph.retention)
-    return int((duration.rest + timedelta(days=30 * duration.months)).total_seconds())
 
 
 # ------------------------------------------------------------------ instances
@@ -287,6 +203,8 @@ def set_variables(marking: Marking, stimulus: VariablesSet) -> Outcome:
     for name, value in stimulus.variables.items():
         marking.draft.set_variable(scope.id, name, value)
     marking.dirty[scope.id] = None
+    if marking.graph(instance.id).watched:
+        marking.draft.append(marking.draft.touched, Touched(instance.id, tuple(stimulus.variables)))
     told = {"scope_id": scope.id, "variables": stimulus.variables}
     marking.journal.log_instance(LogKind.VARIABLES, instance, told)
     return APPLIED

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from bpm_engine.bpmn.graph import Repeat
 from bpm_engine.core import behaviors, scopes
 from bpm_engine.core.behaviours.activities import LOOP_COUNTER, goes_on
+from bpm_engine.core.draft import Touched
 from bpm_engine.core.effects import OpenLoop, OpenRepetition
 from bpm_engine.core.state import Json, Phase, Scope, Token, TokenState, Variables, Waiting
 
@@ -173,3 +174,5 @@ def _count_items(marking: Marking, scope_id: str, active: int = 0, completed: in
     loop = _counters(scope)
     changed = {**loop, ACTIVE: loop[ACTIVE] + active, COMPLETED: loop[COMPLETED] + completed}
     marking.draft.scopes.put(scope_id, replace(scope, loop=changed))
+    if marking.graph(scope.instance_id).watched:
+        marking.draft.append(marking.draft.touched, Touched(scope.instance_id, (ACTIVE, COMPLETED)))

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from bpm_engine.bpmn.expressions import Expression, to_json
 from bpm_engine.bpmn.graph import Kind, Node
 from bpm_engine.core import calls, compensation, joins, repetition, waits
+from bpm_engine.core.agenda import Step
 from bpm_engine.core.effects import Ended, OpenScope
 from bpm_engine.core.lifecycle import TERMINAL_INSTANCES, TERMINAL_TOKENS
 from bpm_engine.core.state import LogKind, Phase, Scope, ScopeState, Token, TokenState, Variables, Waiting
@@ -130,7 +131,7 @@ def cancel_token(marking: Marking, token: Token) -> None:
         joins.withdraw(marking, token)
     if waits.may_have(marking.node(token), token):
         waits.close(marking, token)
-    began = token.waiting_for is not Waiting.TURN
+    was_there = not _has_not_begun(marking, token)
     token = marking.put(
         token,
         state=TokenState.CANCELLED,
@@ -141,8 +142,16 @@ def cancel_token(marking: Marking, token: Token) -> None:
         lease_owner=None,
         lease_until=None,
     )
-    if began:  # what never had its turn is nothing that the history could tell of
+    if was_there:
         marking.journal.log(LogKind.CANCELLED, token)
+
+
+def _has_not_begun(marking: Marking, token: Token) -> bool:
+    """An item that never had its turn, a token sent to its node in this very step: nothing the history could
+    tell of."""
+    if token.waiting_for is Waiting.TURN:
+        return True
+    return token.phase is Phase.ENTER and (Step.ENTER, token.id) in marking.agenda
 
 
 def cancel_content(marking: Marking, token: Token) -> None:

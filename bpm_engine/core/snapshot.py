@@ -52,6 +52,7 @@ class Snapshot:
     items: set[tuple[str, int]] = field(default_factory=set)
     outputs: set[str] = field(default_factory=set)
     records: set[str] = field(default_factory=set)
+    conditions: set[str] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)  # ids that were looked for and do not exist
 
 
@@ -76,6 +77,7 @@ def apply(snapshot: Snapshot, changes: Changes) -> Snapshot:
         items=set(snapshot.items),
         outputs=set(snapshot.outputs),
         records=snapshot.records | {instance.id for instance in changes.instances.inserted},
+        conditions=snapshot.conditions | {instance.id for instance in changes.instances.inserted},
         absent=snapshot.absent - {instance.id for instance in changes.instances.inserted},
     )
 

@@ -158,7 +158,7 @@ class Scope(OwnedRecord, frozen=True, kw_only=True):
     live: int = 0  # tokens in it that are not terminal
     parked: int = 0  # of these, waiting at joins, or around a scope in which all are parked
     inclusive_waiting: int = 0  # of these, at inclusive or complex joins
-    conditional: int = 0  # open conditional waits in it
+    conditional: int = 0  # open conditional waits of the whole instance, on a root scope
     steps: int = 0  # automatic steps since the last rest, on a root scope: bounds endless loops
     seq: int = 0  # last log number, on a root scope
     population: int = 0  # live tokens of the whole instance, on a root scope
@@ -239,7 +239,7 @@ class Subscription(OwnedRecord, frozen=True, kw_only=True):
     node_id: str
     event: int = 0
     kind: SubscriptionKind
-    name: str = ""
+    name: str = ""  # of the message or signal; of a condition, whether it held when it was last looked at
     correlation_key: str | None = None
     match: Variables | None = None  # must be contained in the payload
     status: SubscriptionStatus = SubscriptionStatus.OPEN

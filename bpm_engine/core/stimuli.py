@@ -37,7 +37,8 @@ class Started(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     definition_id: str
     variables: Variables = {}
     at: str | None = None  # start node; None: the none start
-    event_payload: Variables | None = None  # of the message, signal or timer that started it
+    event_payload: Variables | None = None  # of the message, signal or timer that started it; None: a caller
+    event: int | None = None  # which of the node's events that was
     business_key: str | None = None
     subject: str | None = None
     correlation_id: str | None = None

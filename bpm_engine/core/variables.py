@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from bpm_engine.bpmn.graph import Graph, Repeat
-from bpm_engine.core.draft import Draft
+from bpm_engine.core.draft import Draft, Touched
 from bpm_engine.core.state import Json, Scope, Token, Variables
 
 
@@ -73,6 +73,8 @@ def write(draft: Draft, graph: Graph, scope_id: str, token: Token | None, values
             kept[name] = value
         else:
             draft.set_variable(place, name, value)
+    if graph.watched and not graph.watched.isdisjoint(values):
+        draft.append(draft.touched, Touched(draft.scope(scope_id).instance_id, tuple(values)))
     return kept
 
 

@@ -25,6 +25,7 @@ from bpm_engine.bpmn.graph import (
     TimerEvent,
 )
 from bpm_engine.bpmn.graph import Scope as ScopeSpec
+from bpm_engine.core.draft import Touched
 from bpm_engine.core.effects import AskPerson, Await, Awaited, Choose, Fault
 from bpm_engine.core.state import (
     HumanTask,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from bpm_engine.core.visit import Visit
 
 WAITING_KINDS = frozenset({Kind.CATCH, Kind.EVENT_CHOICE, Kind.HUMAN})
-WAITING_ROWS = frozenset({Waiting.RETRY, Waiting.START, Waiting.HUMAN})  # at nodes of any kind
+WAITING_ROWS = frozenset({Waiting.RETRY, Waiting.START, Waiting.HUMAN, Waiting.EVENT})  # at any node
 DEADLINE = "DEADLINE"
 
 
@@ -266,6 +267,25 @@ def _subscribe(marking: Marking, scope: Scope, token_id: str | None, awaited: Aw
         match=terms.match,
     )
     marking.draft.subscriptions.put(subscription.id, subscription)
+    if terms.kind is SubscriptionKind.CONDITION:
+        _count_conditions(marking, scope.instance_id, 1)
+        touched = Touched(scope.instance_id, subscription_id=subscription.id)
+        marking.draft.append(marking.draft.touched, touched)
+
+
+def _count_conditions(marking: Marking, instance_id: str, difference: int) -> None:
+    draft = marking.draft
+    count = draft.conditional.get(instance_id, draft.scope(instance_id).conditional)
+    draft.set_counter(draft.conditional, instance_id, count + difference)
+
+
+def open_again(marking: Marking, scope: Scope, token_id: str | None, node: Node) -> None:
+    """A parallel multiple event that does not interrupt waits for all anew, if all can come again."""
+    awaited = _awaited(node)
+    if all(not isinstance(each.event, TimerEvent) or each.event.kind == "cycle" for each in awaited):
+        seen = view(marking.draft, scope.id)
+        for each in awaited:
+            _open(marking, scope, token_id, each, seen)
 
 
 # ------------------------------------------------------------------ closing
@@ -280,8 +300,7 @@ def close(marking: Marking, token: Token) -> None:
             draft.timers.put(timer.id, replace(timer, status=TimerStatus.CANCELLED))
     for subscription in draft.subscriptions.where("token_id", token.id):
         if subscription.status is SubscriptionStatus.OPEN:
-            cancelled = replace(subscription, status=SubscriptionStatus.CANCELLED)
-            draft.subscriptions.put(subscription.id, cancelled)
+            end_subscription(marking, subscription, SubscriptionStatus.CANCELLED)
     _close_tasks(marking, token)
 
 
@@ -317,8 +336,13 @@ def close_handlers(marking: Marking, scope: Scope) -> None:
             draft.timers.put(timer.id, replace(timer, status=TimerStatus.CANCELLED))
     for subscription in draft.subscriptions.where("scope_id", scope.id):
         if subscription.token_id is None and subscription.status is SubscriptionStatus.OPEN:
-            cancelled = replace(subscription, status=SubscriptionStatus.CANCELLED)
-            draft.subscriptions.put(subscription.id, cancelled)
+            end_subscription(marking, subscription, SubscriptionStatus.CANCELLED)
+
+
+def end_subscription(marking: Marking, subscription: Subscription, status: SubscriptionStatus) -> None:
+    marking.draft.subscriptions.put(subscription.id, replace(subscription, status=status))
+    if subscription.kind is SubscriptionKind.CONDITION:
+        _count_conditions(marking, subscription.instance_id, -1)
 
 
 # ------------------------------------------------------------------ what came
@@ -328,8 +352,26 @@ def choose(marking: Marking, visit: Visit, effect: Choose) -> None:
     """An event gateway's winner: the losers' waits go, the token stands at the winner, which is done."""
     marking.journal.log(LogKind.COMPLETED, visit.token)
     close(marking, visit.token)
-    token = marking.put(visit.token, node_id=effect.node_id, activation=visit.token.activation + 1)
+    token = marking.put(
+        visit.token, node_id=effect.node_id, activation=visit.token.activation + 1, local=None
+    )
     marking.finish(marking.visit(token), effect.result)
+
+
+def is_awaited(marking: Marking, met: Timer | Subscription, node_id: str) -> bool:
+    """Whether any event of the node is still to come, beside the one that was met just now."""
+    draft = marking.draft
+    if met.token_id is not None:
+        draft.require_waits(draft.token(met.token_id))
+        column, place = "token_id", met.token_id
+    else:
+        draft.require_handlers(draft.scope(met.scope_id))
+        column, place = "scope_id", met.scope_id
+    rows: list[Timer | Subscription] = [
+        *(row for row in draft.timers.where(column, place) if row.status is TimerStatus.SCHEDULED),
+        *(row for row in draft.subscriptions.where(column, place) if row.status is SubscriptionStatus.OPEN),
+    ]
+    return any(row.node_id == node_id and row.token_id == met.token_id for row in rows)
 
 
 def event_of(node: Node, index: int) -> EventSpec:

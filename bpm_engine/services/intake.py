@@ -79,6 +79,7 @@ def delivery(
         definition_id=taker.definition_id,
         at=taker.node_id,
         event_payload=message.payload,
+        event=taker.event,
         business_key=message.correlation_key,
     )
     return started, message.id

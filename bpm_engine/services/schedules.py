@@ -78,6 +78,8 @@ def _start(schedule: Schedule) -> Submission:
         tenant_id=schedule.tenant_id,
         definition_id=schedule.definition_id,
         at=schedule.node_id,
+        event_payload={},
+        event=schedule.event,
         idempotency_key=f"schedule:{schedule.id}:{schedule.due_at.isoformat()}",
     )
     return Submission(stimulus=stimulus, root=stimulus.instance_id)

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from bpm_engine.core.state import (
     CompensationStatus,
     ScopeState,
+    SubscriptionKind,
     SubscriptionStatus,
     TaskStatus,
     TimerStatus,
@@ -106,6 +107,11 @@ SUBSCRIPTIONS_OF_TOKENS = _subscriptions(subscription.c.token_id == GIVEN.c.id, 
 SUBSCRIPTIONS_OF_SCOPES = _subscriptions(subscription.c.scope_id == GIVEN.c.id, IS_OPEN)
 SUBSCRIPTIONS_WITHOUT_TOKEN = _subscriptions(
     subscription.c.scope_id == GIVEN.c.id, IS_OPEN, subscription.c.token_id.is_(None)
+)
+CONDITIONS = _subscriptions(
+    subscription.c.instance_id == GIVEN.c.id,
+    IS_OPEN,
+    subscription.c.kind == fixed(SubscriptionKind.CONDITION),
 )
 TASKS = _tasks(human_task.c.id == GIVEN.c.id)
 TASKS_OF_TOKENS = _tasks(human_task.c.token_id == GIVEN.c.id, IS_OPEN_TASK)

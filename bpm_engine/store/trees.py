@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from bpm_engine.core.needs import Needs
 from bpm_engine.core.snapshot import Snapshot
-from bpm_engine.core.state import Instance, Record, Scope
+from bpm_engine.core.state import Instance, Record, Scope, Subscription
 from bpm_engine.store import loading, rows
 from bpm_engine.store.records import (
     COMPENSATION,
@@ -103,6 +103,11 @@ class _Loader:
             complete |= self._inner_scopes(needs.inside)
         if needs.records:
             scopes |= self._records(needs.records)
+        if needs.conditions:
+            for waiting in self._conditions(needs.conditions):
+                scopes.add(waiting.scope_id)
+                if waiting.token_id:
+                    tokens.add(waiting.token_id)
         if complete:
             self._complete(complete)
         self._chains(scopes | complete, tokens)
@@ -130,6 +135,9 @@ class _Loader:
             self.snapshot.compensations, COMPENSATION, loading.UNFINISHED_COMPENSATIONS, instance_ids
         )
         return {r.scope_id for r in found} | {r.inner_scope_id for r in found if r.inner_scope_id}
+
+    def _conditions(self, instance_ids: Iterable[str]) -> list[Subscription]:
+        return self._keep(self.snapshot.subscriptions, SUBSCRIPTION, loading.CONDITIONS, instance_ids)
 
     def _complete(self, scope_ids: Iterable[str]) -> None:
         """All that lives in these scopes, in the scopes inside them and in the instances that they called."""
@@ -213,6 +221,7 @@ class _Loader:
         snapshot.items |= needs.items
         snapshot.outputs |= needs.outputs
         snapshot.records |= needs.records
+        snapshot.conditions |= needs.conditions
         for wanted, found in (
             (needs.instances, snapshot.instances),
             (needs.tokens, snapshot.tokens),

@@ -17,6 +17,7 @@ from bpm_engine.core.state import (
     LogEntry,
     ScopeState,
     Subscription,
+    SubscriptionKind,
     SubscriptionStatus,
     TaskStatus,
     Timer,
@@ -82,6 +83,12 @@ def _counters(world: World, definitions: Graphs) -> Iterator[str]:
         )
         if world.scopes[instance.id].population != population:
             yield f"instance {instance.id} counts its tokens wrongly"
+        conditions = sum(
+            row.kind is SubscriptionKind.CONDITION and row.status is SubscriptionStatus.OPEN
+            for row in world.subscriptions.where("instance_id", instance.id)
+        )
+        if world.scopes[instance.id].conditional != conditions:
+            yield f"instance {instance.id} counts its conditional waits wrongly"
 
 
 def _joins(world: World) -> Iterator[str]:

@@ -20,6 +20,7 @@ from bpm_engine.core.state import (
     Scope,
     ScopeState,
     Subscription,
+    SubscriptionKind,
     SubscriptionStatus,
     TaskStatus,
     Timer,
@@ -56,7 +57,7 @@ class World:
         self.tokens: Table[Token] = Table("scope_id")
         self.joins: Table[Join] = Table("scope_id")
         self.timers: Table[Timer] = Table("token_id", "scope_id")
-        self.subscriptions: Table[Subscription] = Table("token_id", "scope_id")
+        self.subscriptions: Table[Subscription] = Table("token_id", "scope_id", "instance_id")
         self.tasks: Table[HumanTask] = Table("token_id")
         self.compensations: Table[CompensationRecord] = Table("instance_id")
         self.items: dict[tuple[str, int], str] = {}  # (scope, loop index) -> token
@@ -143,6 +144,8 @@ class Loader:
         self._joins(needs)
         self._repetitions(needs)
         self._records(needs)
+        for instance_id in needs.conditions:
+            self._conditions(instance_id)
 
     def _present(self, exists: bool, row_id: str) -> bool:
         if not exists:
@@ -267,3 +270,12 @@ class Loader:
                 self._scope(record.scope_id)
                 if record.inner_scope_id is not None:
                     self._scope(record.inner_scope_id)
+
+    def _conditions(self, instance_id: str) -> None:
+        self.snapshot.conditions.add(instance_id)
+        for row in self.world.subscriptions.where("instance_id", instance_id):
+            if row.kind is SubscriptionKind.CONDITION and row.status is SubscriptionStatus.OPEN:
+                self.snapshot.subscriptions[row.id] = row
+                self._scope(row.scope_id)
+                if row.token_id is not None:
+                    self._token(row.token_id)

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 
 from bpm_engine.bpmn.graph import (
     Boundary,
+    CancelEvent,
     Catch,
-    ConditionEvent,
-    EventChoice,
+    CompensationEvent,
+    ErrorEvent,
+    EscalationEvent,
     EventSpec,
     Graph,
     Node,
@@ -22,6 +24,7 @@ from bpm_engine.bpmn.graph import (
 )
 from bpm_engine.problems import Problem, error
 
+THROWN = ErrorEvent | EscalationEvent | CancelEvent | CompensationEvent
 UNSUPPORTED_ELEMENT = error(
     "UNSUPPORTED_ELEMENT",
     "Only elements that the executor runs are deployed.",
@@ -37,12 +40,12 @@ def events_of(node: Node) -> tuple[EventSpec, ...]:
             return ()
 
 
-def _has(*kinds: type) -> Callable[[Node], bool]:
-    return lambda node: any(isinstance(event, kinds) for event in events_of(node))
-
-
-def _instantiates(node: Node) -> bool:
-    return isinstance(node.spec, Catch | EventChoice) and node.spec.instantiate
+def _needs_more_than_thrown(node: Node) -> bool:
+    """What is thrown is dealt with at once or by somebody else: it cannot wait for other events to come."""
+    events = events_of(node)
+    spec = node.spec
+    needs_all = isinstance(spec, Start | Catch | Boundary) and spec.parallel and len(events) > 1
+    return needs_all and any(isinstance(event, THROWN) for event in events)
 
 
 def _is_scope(kind: str) -> Callable[[Node], bool]:
@@ -50,9 +53,7 @@ def _is_scope(kind: str) -> Callable[[Node], bool]:
 
 
 NOT_RUN: tuple[tuple[str, Callable[[Node], bool]], ...] = (
-    ("conditional events", _has(ConditionEvent)),
-    ("events with several definitions", lambda node: len(events_of(node)) > 1),
-    ("instantiating receive tasks and event-based gateways", _instantiates),
+    ("errors, escalations and cancels that need other events beside them", _needs_more_than_thrown),
 )
 
 

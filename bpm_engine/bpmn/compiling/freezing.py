@@ -37,10 +37,24 @@ def freeze(draft: Draft, texts: Texts) -> Graph:
         scopes=scopes,
         flows=flows,
         ahead=look_ahead(nodes, scopes),
+        watched=_watched(nodes, process.id),
         data_stores=tuple(dict.fromkeys(draft.data_stores)),
         network=network_of(nodes, flows, scopes),
     )
     return replace(frozen, content_hash=content_hash(frozen))
+
+
+def _watched(nodes: FrozenDict[str, Node], root: str) -> frozenset[str]:
+    """A condition that starts the process itself is looked at by whoever starts it."""
+    return frozenset(
+        name
+        for node in nodes.values()
+        if isinstance(node.spec, graph.Catch | graph.Boundary | graph.Start)
+        and not (node.kind is Kind.START and node.scope == root)
+        for event in node.spec.events
+        if isinstance(event, graph.ConditionEvent)
+        for name in event.condition.reads
+    )
 
 
 def _scopes(draft: Draft) -> FrozenDict[str, Scope]:

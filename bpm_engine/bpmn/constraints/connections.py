@@ -36,6 +36,11 @@ INSTANTIATING_NODE_HAS_INCOMING = error(
     "A receive task or event-based gateway that instantiates has no incoming flow (10.3.3, 10.6.6).",
     "Clear `instantiate`, or remove the flow.",
 )
+INSTANTIATING_NODE_INSIDE = error(
+    "INSTANTIATING_NODE_INSIDE",
+    "A receive task or event-based gateway that instantiates starts a process, not a sub-process (10.6.6).",
+    "Clear `instantiate`, or move it out of the sub-process.",
+)
 NODE_WITHOUT_INCOMING = error(
     "NODE_WITHOUT_INCOMING",
     "Where a start event is used, every other node is the target of a flow (10.5.2).",
@@ -81,14 +86,23 @@ def _check_forbidden(facts: Facts, node: Element) -> None:
             facts.report(END_EVENT_HAS_OUTGOING, node, f"{named(out[0])} leaves {named(node)}")
         case "boundaryEvent":
             _check_boundary(facts, node)
-        case "receiveTask" | "eventBasedGateway" if into and is_true(node, "instantiate"):
-            message = f"{named(node)} starts instances, and {named(into[0])} leads to it"
-            facts.report(INSTANTIATING_NODE_HAS_INCOMING, node, message, Scrutiny.RUNNABLE)
+        case "receiveTask" | "eventBasedGateway" if is_true(node, "instantiate"):
+            _check_instantiating(facts, node, into)
         case _ if is_true(node, "isForCompensation") and (into or out):
             message = f"{named(node)} is a compensation handler and has a sequence flow"
             facts.report(COMPENSATION_HAS_FLOW, node, message, Scrutiny.EXECUTABLE)
         case _:
             pass
+
+
+def _check_instantiating(facts: Facts, node: Element, into: list[Element] | None) -> None:
+    if into:
+        message = f"{named(node)} starts instances, and {named(into[0])} leads to it"
+        facts.report(INSTANTIATING_NODE_HAS_INCOMING, node, message, Scrutiny.RUNNABLE)
+    scope = node.getparent()
+    if scope is not None and name_of(scope) in GROUPS["Subprocess"]:
+        message = f"{named(node)} starts instances, and lies in {named(scope)}"
+        facts.report(INSTANTIATING_NODE_INSIDE, node, message, Scrutiny.RUNNABLE)
 
 
 def _check_boundary(facts: Facts, event: Element) -> None:

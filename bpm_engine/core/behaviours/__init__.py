@@ -47,6 +47,7 @@ RESUME: Mapping[Kind, Resume] = {
     Kind.COMPLEX: gateways.complex_activated,
     Kind.GATHER: gateways.gathered,
     Kind.EVENT_CHOICE: gateways.event_chosen,
+    Kind.START: events.caught,
     Kind.WORK: activities.work_done,
     Kind.HUMAN: activities.human_done,
     Kind.CATCH: events.caught,

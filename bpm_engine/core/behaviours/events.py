@@ -21,6 +21,7 @@ from bpm_engine.core.effects import (
     CancelTransaction,
     Compensate,
     Consume,
+    Defer,
     Effect,
     Escalate,
     Finish,
@@ -57,9 +58,10 @@ def payload_of(graph: Graph, happened: Happened) -> Variables:
     spec = graph.nodes[happened.node_id].spec
     events: tuple[EventSpec, ...] = getattr(spec, "events", ())
     event = events[happened.index] if events else None
+    payload = happened.payload
     if isinstance(event, MessageEvent) and event.payload_variable is not None:
-        return {event.payload_variable: happened.payload}
-    return happened.payload
+        payload = {event.payload_variable: payload}
+    return {**happened.earlier, **payload} if happened.earlier else payload
 
 
 def enter_throw(visit: Visit) -> tuple[Effect, ...]:
@@ -85,6 +87,8 @@ def _thrown(visit: Visit, then: tuple[Effect, ...]) -> tuple[Effect, ...]:
     events = _events(visit)
     if not events:
         return then
+    if visit.marking.agenda and any(isinstance(event, SignalEvent) for event in events):
+        return (Defer(),)  # who is about to wait beside it is to hear it
     said = tuple(effect for event in events if (effect := _said(visit, event)) is not None)
     compensations = [event for event in events if isinstance(event, CompensationEvent)]
     then = (Compensate(_activities(compensations)),) if compensations else _last_word(visit) or then

@@ -15,9 +15,9 @@ from support.scenarios.format import Answer, Reply, Variables
 from support.waits import unexplained
 
 from bpm_engine.bpmn.expressions.durations import Duration
-from bpm_engine.bpmn.graph import MessageEvent, Node, SignalEvent, Start
+from bpm_engine.bpmn.graph import MessageEvent, SignalEvent
 from bpm_engine.bpmn.load import load
-from bpm_engine.core import stimuli
+from bpm_engine.core import starting, stimuli
 from bpm_engine.core.changes import Applied, Changes, Outcome, Refused
 from bpm_engine.core.state import LogEntry, LogKind, TaskStatus, ThrownMessage, Token, TokenState, Waiting
 from bpm_engine.core.state import Variables as Row
@@ -42,45 +42,42 @@ class Stage(Player):
     def _correlate(self, message: ThrownMessage) -> bool:
         if super()._correlate(message):
             return True
-        for definition, node in self._starts(MessageEvent, message.name):
+        for definition, node, event in self._starts(MessageEvent, message.name):
             self.buffer = [other for other in self.buffer if other.id != message.id]
-            self._begin(definition, node, message.payload)
+            self._begin(definition, node, event, message.payload)
             return True
         return False
 
     def _broadcast(self, name: str, payload: Row, later: Sequence[str] = ()) -> int:
         delivered = super()._broadcast(name, payload, later)
         starts = list(self._starts(SignalEvent, name))
-        for definition, node in starts:
-            self._begin(definition, node, payload)
+        for definition, node, _ in starts:
+            self._begin(definition, node, None, payload)
         return delivered + len(starts)
 
     def _write(self, changes: Changes) -> None:
         super()._write(changes)
         assert (found := unexplained(self.world)) == [], found
 
-    def _begin(self, definition: str, node: str, payload: Row) -> None:
+    def _begin(self, definition: str, node: str, event: int | None, payload: Row) -> None:
         started = stimuli.Started(
             instance_id=self.new_id(),
             tenant_id=TENANT,
             definition_id=definition,
             at=node,
+            event=event,
             event_payload=payload,
         )
+        self.root = self.root or started.instance_id
         self._write(self._advance((started,)))
 
-    def _starts(self, kind: type[MessageEvent] | type[SignalEvent], name: str) -> Iterator[tuple[str, str]]:
+    def _starts(
+        self, kind: type[MessageEvent] | type[SignalEvent], name: str
+    ) -> Iterator[tuple[str, str, int]]:
         for definition, graph in self.definitions.graphs.items():
-            for node in graph.nodes.values():
-                if node.scope == graph.key and _start_name(node, kind) == name:
-                    yield definition, node.id
-
-
-def _start_name(node: Node, kind: type[MessageEvent] | type[SignalEvent]) -> str | None:
-    if not isinstance(node.spec, Start):
-        return None
-    names = (event.name for event in node.spec.events if isinstance(event, kind))
-    return next((str(name.evaluate({})) for name in names), None)
+            for node, index, event in starting.starts(graph):
+                if isinstance(event, kind) and str(event.name.evaluate({})) == name:
+                    yield definition, node.id, index
 
 
 @dataclass(frozen=True, slots=True)

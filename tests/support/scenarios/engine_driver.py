@@ -225,12 +225,15 @@ class EngineDriver:
         )
 
     def cancel(self) -> Reply:
+        self._find_root()
         return self.perform(stimuli.CancelRequested(instance_id=self._root))
 
     def suspend(self) -> Reply:
+        self._find_root()
         return self.perform(stimuli.SuspendRequested(instance_id=self._root))
 
     def resume(self) -> Reply:
+        self._find_root()
         return self.perform(stimuli.ResumeRequested(instance_id=self._root))
 
     def retry(self, node: str, variables: Variables) -> Reply:
@@ -246,6 +249,7 @@ class EngineDriver:
         return self.perform(request, failed.root_instance_id)
 
     def set_variables(self, variables: Variables) -> Reply:
+        self._find_root()
         return self.perform(stimuli.VariablesSet(instance_id=self._root, variables=dict(variables)))
 
     def activate(self, node: str, variables: Variables) -> Reply:
@@ -283,8 +287,15 @@ class EngineDriver:
         engine = self._engine()
         return do(engine)
 
+    def _find_root(self) -> None:
+        """Of what a message or signal has started, the first."""
+        if not self._root:
+            instances = read_rows(self._engine()._runtime.store).instances.values()
+            self._root = min((row.id for row in instances if row.depth == 0), default="")
+
     def report(self) -> Report:
         engine = self._engine()
+        self._find_root()
         findings = [str(finding) for finding in engine.doctor()]
         assert findings == [], findings
         return report(read_rows(engine._runtime.store), self._root, self._graphs, self.seen)

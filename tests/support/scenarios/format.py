@@ -5,6 +5,7 @@
     name = "a surplus token stays on its flow"
     process = "main"                  # default: the first process of the file
     at = "start"                      # start event; default: the none start
+    start = false                     # nobody starts it: a message or signal among the steps does
     variables = { n = 1 }
     handlers.a = { result = { x = 1 } }                  # each call answers this
     handlers.b = [{ error = "E1" }, { failure = "no" }]  # call by call, then an empty result
@@ -111,6 +112,7 @@ class Scenario:
     expect: Expectation
     process: str | None = None
     at: str | None = None
+    start: bool = True
     variables: Variables = field(default_factory=dict)
     handlers: Mapping[str, Script] = field(default_factory=dict)
     steps: tuple[Step, ...] = (Step("run"),)
@@ -140,7 +142,11 @@ def read_file(path: Path) -> Iterator[Scenario]:
 def read_scenario(
     entry: Mapping[str, Any], *, topic: str, model: str, bpmn: bytes, decides: tuple[int, ...] = ()
 ) -> Scenario:
-    _only(entry, {"name", "process", "at", "variables", "handlers", "steps", "expect", "decides"}, model)
+    _only(
+        entry,
+        {"name", "process", "at", "start", "variables", "handlers", "steps", "expect", "decides"},
+        model,
+    )
     return Scenario(
         name=entry["name"],
         topic=topic,
@@ -149,6 +155,7 @@ def read_scenario(
         expect=read_expectation(entry["expect"]),
         process=entry.get("process"),
         at=entry.get("at"),
+        start=entry.get("start", True),
         variables=entry.get("variables", {}),
         handlers={node: _script(answers) for node, answers in entry.get("handlers", {}).items()},
         steps=tuple(_step(each) for each in entry.get("steps", ["run"])),

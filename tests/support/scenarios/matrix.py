@@ -24,6 +24,7 @@ from bpm_engine.bpmn.graph import (
     ConditionEvent,
     ErrorEvent,
     EscalationEvent,
+    EventChoice,
     EventSpec,
     Gather,
     Graph,
@@ -61,15 +62,22 @@ _TASKS = (
 _GATEWAYS = [
     *("exclusiveGateway", "parallelGateway", "inclusiveGateway", "complexGateway", "eventBasedGateway"),
 ]
+_COMPOSED = ("conditional", "multiple", "parallel multiple")
 _POSITIONS = {
-    "start": ["none", "message", "timer", "signal"],
-    "event sub-process start": ["message", "timer", "signal", "error", "escalation", "compensation"],
-    "event sub-process start, non-interrupting": ["message", "timer", "signal", "escalation"],
-    "catch": ["message", "timer", "signal"],
-    "boundary": ["message", "timer", "signal", "error", "escalation", "cancel"],
-    "boundary, non-interrupting": ["message", "timer", "signal", "escalation"],
-    "throw": ["none", "message", "signal", "escalation", "compensation"],
-    "end": ["none", "message", "signal", "error", "escalation", "cancel", "terminate", "compensation"],
+    "start": ["none", "message", "timer", "signal", *_COMPOSED],
+    "event sub-process start": [
+        *("message", "timer", "signal", "error", "escalation", "compensation"),
+        *_COMPOSED,
+    ],
+    "event sub-process start, non-interrupting": ["message", "timer", "signal", "escalation", *_COMPOSED],
+    "catch": ["message", "timer", "signal", *_COMPOSED, "link"],
+    "boundary": ["message", "timer", "signal", "error", "escalation", "cancel", *_COMPOSED],
+    "boundary, non-interrupting": ["message", "timer", "signal", "escalation", *_COMPOSED],
+    "throw": ["none", "message", "signal", "escalation", "compensation", "multiple", "link"],
+    "end": [
+        *("none", "message", "signal", "error", "escalation", "cancel", "terminate", "compensation"),
+        "multiple",
+    ],
 }
 ROWS: tuple[Row, ...] = (
     *((task, "activity") for task in _TASKS),
@@ -79,6 +87,8 @@ ROWS: tuple[Row, ...] = (
     ("loop", "activity"),
     ("startQuantity", "activity"),
     *((gateway, "gateway") for gateway in _GATEWAYS),
+    ("eventBasedGateway", "start"),
+    ("receiveTask", "start"),
     *((f"{event} event", position) for position, events in _POSITIONS.items() for event in events),
 )
 
@@ -95,7 +105,7 @@ def reason(row: Row, outcome: str) -> str | None:
         return {
             "failed": _STARTS,
             "interrupted": _PASSES,
-            "cancelled": _PASSES,
+            **({} if element == "parallel multiple event" else {"cancelled": _PASSES}),
             **(
                 {}
                 if element == "none event"
@@ -111,7 +121,7 @@ def reason(row: Row, outcome: str) -> str | None:
     return None
 
 
-_PASSING = ("task", "manualTask", "scriptTask", "exclusiveGateway")
+_PASSING = ("task", "manualTask", "scriptTask", "exclusiveGateway", "link event")
 _RESTING = ("compensation event",)
 
 
@@ -135,6 +145,8 @@ class Model:
         match node.spec:
             case Repeat(mode="loop"):
                 return "loop", "activity"
+            case Catch(instantiate=True) | EventChoice(instantiate=True):
+                return node.tag, "start"
             case Repeat():
                 return "multi-instance", node.spec.mode
             case Gather():
@@ -186,7 +198,10 @@ def _start_position(node: Node, spec: Start, graph: Graph) -> str:
 
 def _plain_row(node: Node) -> Row | None:
     if node.tag == "intermediateThrowEvent":
-        return "none event", "throw"
+        made = any(flow.id == f"{node.id}>{flow.target}" for flow in node.outgoing)
+        return "link event" if made else "none event", "throw"
+    if node.tag == "intermediateCatchEvent":
+        return "link event", "catch"
     position = "gateway" if node.tag.endswith("Gateway") else "activity"
     return node.tag, position
 
@@ -276,7 +291,6 @@ def _cell(filled: Cells, row: Row, outcome: str, reasons: list[str]) -> str:
 
 NOT_HERE = {
     15: "which version owns a start subscription is decided by the engine when it deploys",
-    18: "conditional events are refused at deploy until they are built",
 }
 
 

@@ -35,7 +35,7 @@ def play(scenario: Scenario, driver: Driver) -> Report:
     """Runs the scenario; raises AssertionError with everything that differs."""
     differences: list[str] = []
     driver.deploy(scenario.bpmn)
-    refused = driver.start(scenario.process, scenario.at, scenario.variables)
+    refused = driver.start(scenario.process, scenario.at, scenario.variables) if scenario.start else None
     assert refused == scenario.expect.refused, f"{scenario.id}: the start was answered with {refused}"
     if refused:
         return Report(status="Refused", variables={})

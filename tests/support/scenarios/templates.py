@@ -198,6 +198,21 @@ WATCHES = (
         {"advance": "P10D"},
         {"advance": "P20D"},
     ),
+    Watch(
+        "conditional",
+        "<conditionalEventDefinition><condition>watched &gt; 0</condition></conditionalEventDefinition>",
+        "",
+        {"set": {"watched": 1}},
+        {"set": {"watched": 1}, "answer": "refused"},
+    ),
+    Watch(
+        "multiple",
+        '<messageEventDefinition messageRef="message_watch"/>'
+        '<signalEventDefinition signalRef="signal_watch"/>',
+        '<message id="message_watch" name="watch"/>\n<signal id="signal_watch" name="watch"/>\n',
+        {"message": "watch"},
+        {"message": "watch", "answer": "stale"},
+    ),
 )
 
 

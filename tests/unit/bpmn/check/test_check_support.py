@@ -19,17 +19,10 @@ def around(node: str, more: str = "") -> str:
 
 
 UNSUPPORTED = {
-    "conditional events": around(
-        '<intermediateCatchEvent id="n"><conditionalEventDefinition>'
-        '<condition xsi:type="tFormalExpression">a > 1'
-        "</condition></conditionalEventDefinition></intermediateCatchEvent>"
-    ),
-    "events with several definitions": around(
-        f'<intermediateCatchEvent id="n">{SIGNAL}<messageEventDefinition messageRef="m"/>'
-        f"</intermediateCatchEvent>"
-    ),
-    "instantiating receive tasks and event-based gateways": (
-        '<receiveTask id="n" instantiate="true" messageRef="m"/><endEvent id="e"/>' + path("n", "e")
+    "errors, escalations and cancels that need other events beside them": around(
+        '<userTask id="n"/>',
+        f'<boundaryEvent id="b" attachedToRef="n" parallelMultiple="true">{SIGNAL}<errorEventDefinition/>'
+        "</boundaryEvent>" + path("b", "e"),
     ),
     "data stores": around(
         '<serviceTask id="n"><ioSpecification><dataInput id="in1"/><inputSet>'

@@ -261,6 +261,10 @@ CASES: dict[str, tuple[str, str]] = {
         process(middle('<receiveTask id="m" instantiate="true"/>')),
         process('<receiveTask id="m" instantiate="true"/>' + chain(" m", "endEvent e")),
     ),
+    "INSTANTIATING_NODE_INSIDE": (
+        process('<subProcess id="u"><receiveTask id="m" instantiate="true"/></subProcess>'),
+        process('<receiveTask id="m" instantiate="true"/>' + chain(" m", "endEvent e")),
+    ),
     "NODE_WITHOUT_INCOMING": (process(SIMPLE + chain("task u", " e")), process(chain("task u", "task v"))),
     "NODE_WITHOUT_OUTGOING": (process(SIMPLE + chain(" t", "task u")), process(SIMPLE)),
     "INTERMEDIATE_EVENT_WITHOUT_OUTGOING": (

@@ -1,0 +1,139 @@
+"""Conditional events (10.5.5): triggered when their condition becomes true.
+
+A condition is looked at when its wait begins, and after each step that wrote a variable which it reads,
+wherever in the instance that was (decision 18). It triggers when it is true and was not before, so one
+that does not interrupt has to become false before it can trigger again. A variable that is not there yet
+is no fault: the condition is not true yet. Conditions of a halted instance are looked at when it goes on.
+
+A process without conditional events pays for one question per write: `Graph.watched` is empty.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from bpm_engine.bpmn.expressions import ExpressionError
+from bpm_engine.bpmn.graph import ConditionEvent, Kind
+from bpm_engine.core import incidents, propagation, triggering, waits
+from bpm_engine.core.effects import Fault
+from bpm_engine.core.state import (
+    InstanceStatus,
+    LogKind,
+    Phase,
+    Subscription,
+    SubscriptionKind,
+    SubscriptionStatus,
+)
+from bpm_engine.core.variables import view
+
+if TYPE_CHECKING:
+    from bpm_engine.core.marking import Marking
+
+HOLDS = "holds"  # the name of a subscription whose condition was true when it was last looked at
+UNKNOWN_VARIABLE = "UNKNOWN_VARIABLE"
+
+
+def look(marking: Marking) -> None:
+    """At the conditions that the last step may have made true: outer scopes first, then in order of age."""
+    touched = marking.draft.touched
+    news, marking.looked = touched[marking.looked :], len(touched)
+    for instance_id in dict.fromkeys(each.instance_id for each in news):
+        opened = {each.subscription_id for each in news}
+        names = {name for each in news if each.instance_id == instance_id for name in each.names}
+        found = [
+            each for each in _open(marking, instance_id, names) if _concerned(marking, each, names, opened)
+        ]
+        for subscription in sorted(found, key=lambda each: _order(marking, each)):
+            if marking.is_halted(instance_id):
+                break
+            _look_at(marking, subscription.id)
+
+
+def _open(marking: Marking, instance_id: str, names: set[str]) -> list[Subscription]:
+    """Conditions that were opened in this very step are at hand; the others are asked for when needed."""
+    draft = marking.draft
+    if names and draft.conditional.get(instance_id, draft.scope(instance_id).conditional):
+        draft.require_conditions(instance_id)
+    return [
+        row
+        for row in draft.subscriptions.where("instance_id", instance_id)
+        if row.kind is SubscriptionKind.CONDITION and row.status is SubscriptionStatus.OPEN
+    ]
+
+
+def _concerned(marking: Marking, row: Subscription, names: set[str], opened: set[str | None]) -> bool:
+    return row.id in opened or not names.isdisjoint(_event(marking, row).condition.reads)
+
+
+def _event(marking: Marking, row: Subscription) -> ConditionEvent:
+    event = waits.event_of(marking.graph(row.instance_id).nodes[row.node_id], row.event)
+    assert isinstance(event, ConditionEvent)
+    return event
+
+
+def _order(marking: Marking, row: Subscription) -> tuple[int, bool, str]:
+    depth, place = 0, marking.draft.scope(row.scope_id)
+    while place.parent_id is not None:
+        depth, place = depth + 1, marking.draft.scope(place.parent_id)
+    return depth, row.token_id is not None, row.id
+
+
+def _look_at(marking: Marking, subscription_id: str) -> None:
+    row = marking.draft.subscriptions.get(subscription_id)
+    if row is None or row.status is not SubscriptionStatus.OPEN:
+        return  # another one has interrupted meanwhile
+    try:
+        holds = _holds(marking, row)
+    except ExpressionError as fault:
+        _fail(marking, row, fault)
+        return
+    if holds and row.name != HOLDS:
+        _trigger(marking, row)
+    elif not holds and row.name == HOLDS:
+        marking.draft.subscriptions.put(row.id, replace(row, name=""))
+
+
+def _holds(marking: Marking, row: Subscription) -> bool:
+    """Seen from where the wait is: a boundary event does not see what its host keeps to itself."""
+    local = None
+    if (
+        row.token_id is not None
+        and marking.graph(row.instance_id).nodes[row.node_id].kind is not Kind.BOUNDARY
+    ):
+        local = marking.draft.token(row.token_id).local
+    seen = view(marking.draft, row.scope_id, local)
+    try:
+        return _event(marking, row).condition.holds(seen, marking.context.now)
+    except ExpressionError as fault:
+        if fault.code == UNKNOWN_VARIABLE:
+            return False
+        raise
+
+
+def _trigger(marking: Marking, row: Subscription) -> None:
+    node = marking.graph(row.instance_id).nodes[row.node_id]
+    if triggering.happens_once(node):
+        waits.end_subscription(marking, row, SubscriptionStatus.CONSUMED)
+    else:
+        marking.draft.subscriptions.put(row.id, replace(row, name=HOLDS))
+    triggering.happened(marking, row, {}, LogKind.CAUGHT)
+
+
+def _fail(marking: Marking, row: Subscription, fault: ExpressionError | Fault) -> None:
+    """The incident is the host's; for an event sub-process the scope's, or that of the whole instance."""
+    draft = marking.draft
+    token_id = row.token_id or draft.scope(row.scope_id).token_id
+    words = f"the condition of {row.node_id!r}: {fault}"
+    if token_id is not None:
+        incidents.fail(marking, draft.token(token_id), Phase.INSIDE, fault.code, words)
+        return
+    root = draft.scope(row.scope_id)
+    thrown = propagation.Thrown(fault.code, words, technical=True)
+    catcher = propagation.find_catcher_around(marking, root, thrown)
+    if catcher is not None:
+        propagation.catch(marking, root.instance_id, catcher, thrown)
+        return
+    error = {"code": fault.code, "message": words, "node_id": row.node_id}
+    incidents.halt(marking, draft.instance(root.instance_id), InstanceStatus.FAILED, error)

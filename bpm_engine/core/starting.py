@@ -1,0 +1,226 @@
+"""Starting an instance: at a none start event, or by the event that a start, a receive task or an
+event-based gateway waits for (10.5.2, 10.3.3, 10.6.6).
+
+Whatever event comes first makes the instance. Where several are needed (a parallel multiple start, a
+parallel event-based gateway) the new instance itself waits for the others, correlated by what it knows
+from the first; the branches of such a gateway go on one by one, each with its event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bpm_engine.bpmn.expressions import ExpressionError, parse_duration
+from bpm_engine.bpmn.graph import (
+    Catch,
+    ConditionEvent,
+    EventChoice,
+    EventSpec,
+    Graph,
+    Kind,
+    Node,
+    SignalEvent,
+    Start,
+)
+from bpm_engine.core import calls, triggering, waits
+from bpm_engine.core.behaviours.events import payload_of
+from bpm_engine.core.changes import Applied, Outcome, Refused, Stale
+from bpm_engine.core.context import Context
+from bpm_engine.core.effects import Await, Awaited, Choose, Happened
+from bpm_engine.core.needs import Lacking, Needs
+from bpm_engine.core.state import (
+    Instance,
+    LogKind,
+    Phase,
+    TimerPurpose,
+    Token,
+    TokenState,
+    Variables,
+    Waiting,
+)
+from bpm_engine.core.stimuli import Started
+
+if TYPE_CHECKING:
+    from bpm_engine.core.marking import Marking
+
+
+def started(marking: Marking, stimulus: Started) -> Outcome:
+    if marking.draft.instances.get(stimulus.instance_id) is not None:
+        return Stale("the instance is already there")
+    graph = marking.definitions.graph(stimulus.definition_id)
+    if graph is None:
+        raise Lacking(Needs(graphs=frozenset({stimulus.definition_id})))
+    start = _start_node(marking, graph, stimulus)
+    if isinstance(start, Refused):
+        return start
+    came = _trigger(start, stimulus)
+    node = start if came is None else _gateway_before(graph, start) or start
+    brought = payload_of(graph, came) if came is not None and node.kind is Kind.START else {}
+    instance = _new_instance(marking, stimulus, graph)
+    marking.graphs[instance.id] = graph
+    variables = {**stimulus.variables, **brought}
+    (token,) = calls.begin_instance(marking, instance, graph, variables, [node.id])
+    if stimulus.start_at is not None and stimulus.start_at > marking.context.now:
+        token = marking.put(token, state=TokenState.WAITING, waiting_for=Waiting.START)
+        scope = marking.draft.scope(instance.id)
+        waits.open_timer(marking, scope, node.id, token.id, TimerPurpose.START, stimulus.start_at)
+    elif came is None or (node.kind is Kind.START and not triggering.needs_all(node)):
+        marking.start(token)
+    else:
+        marking.attempt(token, Phase.ENTER, _begin, marking, token, came)
+    return Applied()
+
+
+# ------------------------------------------------------------------ where
+
+
+def starts(graph: Graph) -> Iterator[tuple[Node, int, EventSpec]]:
+    """The events that start the process: the node that each triggers, and which of its events it is."""
+    for node in (graph.nodes[node_id] for node_id in graph.root.nodes):
+        match node.spec:
+            case Start(events=events) | Catch(events=events, instantiate=True):
+                yield from ((node, index, event) for index, event in enumerate(events))
+            case EventChoice(instantiate=True):
+                for target in (graph.nodes[node_id] for node_id in node.spec.targets):
+                    assert isinstance(target.spec, Catch)
+                    yield from ((target, index, event) for index, event in enumerate(target.spec.events))
+
+
+def _start_node(marking: Marking, graph: Graph, stimulus: Started) -> Node | Refused:
+    """Decision 24: one none start, or the one that was asked for."""
+    if stimulus.at is not None:
+        node = graph.nodes.get(stimulus.at)
+        if node is None or node.scope != graph.root.id or not _can_start(graph, node, stimulus):
+            return Refused("NO_SUCH_START", f"the process {graph.key!r} cannot start at {stimulus.at!r}")
+        return node
+    nodes = [graph.nodes[node_id] for node_id in graph.root.starts]
+    candidates = [node for node in nodes if isinstance(node.spec, Start) and not node.spec.events]
+    if not candidates:
+        candidates = list(_with_true_condition(marking, graph, stimulus.variables))
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
+        words = "no none start event, and no conditional one whose condition is true; say where: at=…"
+        return Refused("NO_NONE_START", f"the process {graph.key!r} has {words}")
+    names = ", ".join(node.id for node in candidates)
+    return Refused("AMBIGUOUS_START", f"the process {graph.key!r} can start at {names}; say where: at=…")
+
+
+def _can_start(graph: Graph, node: Node, stimulus: Started) -> bool:
+    if node.kind is Kind.START or (isinstance(node.spec, Catch | EventChoice) and node.spec.instantiate):
+        return True
+    return stimulus.event_payload is not None and _gateway_before(graph, node) is not None
+
+
+def _gateway_before(graph: Graph, node: Node) -> Node | None:
+    """The event-based gateway that makes instances when the event of this target comes."""
+    for flow in node.incoming:
+        gateway = graph.nodes[graph.flows[flow].source]
+        if isinstance(gateway.spec, EventChoice) and gateway.spec.instantiate:
+            return gateway
+    return None
+
+
+def _with_true_condition(marking: Marking, graph: Graph, variables: Variables) -> Iterator[Node]:
+    for node, _, event in starts(graph):
+        if isinstance(event, ConditionEvent) and holds(event, variables, marking.context):
+            yield node
+
+
+def holds(event: ConditionEvent, variables: Variables, context: Context) -> bool:
+    """A condition that lacks a variable, or cannot be evaluated with these, starts nothing."""
+    try:
+        return event.condition.holds(variables, context.now)
+    except ExpressionError:
+        return False
+
+
+# ------------------------------------------------------------------ by what
+
+
+def _trigger(node: Node, stimulus: Started) -> Happened | None:
+    """None: somebody asked for it."""
+    if stimulus.event_payload is None:
+        return None
+    events: tuple[EventSpec, ...] = getattr(node.spec, "events", ())
+    index = stimulus.event
+    if index is None:  # a signal says no more than its name
+        index = next((i for i, event in enumerate(events) if isinstance(event, SignalEvent)), 0)
+    return Happened(node.id, index, stimulus.event_payload)
+
+
+def _begin(marking: Marking, token: Token, came: Happened) -> None:
+    visit = marking.visit(token)
+    node = visit.node
+    target = visit.graph.nodes[came.node_id]
+    brought = payload_of(visit.graph, came)
+    if isinstance(node.spec, EventChoice) and node.spec.parallel:
+        _begin_all(marking, token, node.spec, came)
+    elif triggering.needs_all(target):
+        _await_the_rest(marking, token, came)
+        if node.kind is not Kind.START:
+            triggering.keep(marking, marking.draft.token(token.id), target.id, brought)
+    elif isinstance(node.spec, EventChoice):
+        waits.choose(marking, visit, Choose(target.id, brought))
+    else:
+        visit.is_answered = True
+        marking.finish(visit, brought)
+
+
+def _begin_all(marking: Marking, token: Token, gateway: EventChoice, came: Happened) -> None:
+    """A branch for each event; that of the one which came first is past it, the others wait."""
+    marking.journal.log(LogKind.COMPLETED, token)
+    scope = marking.draft.scope(token.scope_id)
+    group = marking.context.new_id()
+    branches = [marking.spawn(scope, target, parallel_group_id=group) for target in gateway.targets]
+    marking.end(token)
+    for branch in branches:
+        if branch.node_id == came.node_id:
+            marking.attempt(branch, Phase.ENTER, _begin, marking, branch, came)
+        else:
+            marking.start(branch)
+
+
+def _await_the_rest(marking: Marking, token: Token, came: Happened) -> None:
+    """Everything that its node waits for, but for what has come."""
+    visit = marking.visit(token)
+    spec = visit.node.spec
+    targets = spec.targets if isinstance(spec, EventChoice) else (visit.node.id,)
+    awaited = [
+        Awaited(target, index, event)
+        for target in targets
+        for index, event in enumerate(getattr(visit.graph.nodes[target].spec, "events", ()))
+        if (target, index) != (came.node_id, came.index)
+    ]
+    waits.wait(marking, visit, Await(tuple(awaited)))
+
+
+# ------------------------------------------------------------------ the new instance
+
+
+def _new_instance(marking: Marking, stimulus: Started, graph: Graph) -> Instance:
+    return Instance(
+        id=stimulus.instance_id,
+        tenant_id=stimulus.tenant_id,
+        root_instance_id=stimulus.instance_id,
+        definition_id=stimulus.definition_id,
+        definition_key=graph.key,
+        definition_version=marking.definitions.version(stimulus.definition_id),
+        business_key=stimulus.business_key,
+        subject=stimulus.subject,
+        correlation_id=stimulus.correlation_id,
+        idempotency_key=stimulus.idempotency_key,
+        input_hash=stimulus.input_hash,
+        priority=stimulus.priority,
+        retention=_retention(graph, marking.context) if stimulus.retention is None else stimulus.retention,
+        started_at=marking.context.now,
+    )
+
+
+def _retention(graph: Graph, context: Context) -> int | None:
+    if graph.retention is None:
+        return context.retention
+    duration = parse_duration(graph.retention)
+    return int((duration.rest + timedelta(days=30 * duration.months)).total_seconds())
