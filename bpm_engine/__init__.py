@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from bpm_engine.handlers import BpmnError, LeaseLostError, Retry, RetryLater, Work
     from bpm_engine.problems import Problem
     from bpm_engine.services.intake import MessageResult
+    from bpm_engine.services.loop import Health
 
 __all__ = [
     "BatchOutcome",
@@ -59,6 +60,7 @@ __all__ = [
     "ExternalTask",
     "Finding",
     "FormField",
+    "Health",
     "HistoryEntry",
     "IncidentView",
     "InstanceView",
@@ -88,6 +90,7 @@ _HOMES = {
     "bpm_engine.handlers": {"BpmnError", "LeaseLostError", "Retry", "RetryLater", "Work"},
     "bpm_engine.problems": {"Problem"},
     "bpm_engine.services.intake": {"MessageResult"},
+    "bpm_engine.services.loop": {"Health"},
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

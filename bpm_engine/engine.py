@@ -39,6 +39,8 @@ from bpm_engine.handlers import Duration, HandlerFunction, Retry
 from bpm_engine.publishers.publisher import Publisher
 from bpm_engine.runtime import Runtime
 from bpm_engine.services.intake import MessageResult
+from bpm_engine.services.loop import Health
+from bpm_engine.services.observer import Observer
 from bpm_engine.store.clock import Clock
 
 F = TypeVar("F", bound=HandlerFunction)
@@ -90,6 +92,11 @@ class Engine:
     def aio(self) -> Asynchronous:
         """The same calls for async callers: `await engine.aio.start(…)`, `await engine.aio.tasks.find()`."""
         return Asynchronous(self)
+
+    @property
+    def drain_timeout(self) -> float:
+        """Seconds that running handlers may take when the services are stopped."""
+        return self._runtime.config.drain_timeout
 
     def __enter__(self) -> Self:
         return self
@@ -230,21 +237,24 @@ class Engine:
         """Do everything that can be done now, in this thread; how many steps were done."""
         return self._runtime.run_until_idle()
 
-    def run(self, *, only: Sequence[str] | None = None) -> None:
-        """All services, or some, until SIGTERM or SIGINT; then what runs may finish. Main thread only."""
+    def run(self, *, only: Sequence[str] | None = None, types: Sequence[str] = ()) -> None:
+        """All services, or some, until SIGTERM or SIGINT; then what runs may finish. Main thread only.
+
+        `types` limits the executor to topics that begin with one of these; without it `worker_types` decides.
+        """
         stop: SimpleQueue[None] = SimpleQueue()  # unlike an Event it may be used by a signal's handler
         before = {number: signal.signal(number, lambda *_: stop.put(None)) for number in STOPPING}
         try:
-            with self.running(only=only):
+            with self.running(only=only, types=types):
                 stop.get()
         finally:
             for number, action in before.items():
                 signal.signal(number, action)
 
     @contextmanager
-    def running(self, *, only: Sequence[str] | None = None) -> Iterator[Self]:
+    def running(self, *, only: Sequence[str] | None = None, types: Sequence[str] = ()) -> Iterator[Self]:
         """All services, or some, in background threads while the block lasts; drained at its end."""
-        self._runtime.start(only)
+        self._runtime.start(only, types)
         try:
             yield self
         finally:
@@ -255,6 +265,14 @@ class Engine:
         """A transaction on the engine's database, to share with `connection=`; committed at the end."""
         with self._runtime.sharing(self._caller.tenant) as connection:
             yield connection
+
+    def health(self) -> list[Health]:
+        """Of each service that runs in this process: whether it lives, and what it last failed with."""
+        return self._runtime.health()
+
+    def observe(self, observer: Observer) -> None:
+        """Let an observer see what this engine commits and runs: see `bpm_engine.observability`."""
+        self._runtime.observe(observer)
 
     def doctor(self) -> list[Finding]:
         """Look for rows that contradict each other, in the live database; [] when all is sound."""

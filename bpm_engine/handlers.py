@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ Duration = str | timedelta
 """ISO 8601 ("PT2M"), short ("2m") or a timedelta, everywhere."""
 
 HandlerFunction = Callable[..., Any]
+Wrap = Callable[[HandlerFunction, bool], HandlerFunction]  # of a handler, and whether it is async
 
 _TOPIC = re.compile(r"[A-Za-z_][\w.:$-]{0,254}", re.ASCII)
 
@@ -97,6 +98,7 @@ class Work:
 
     topic: str
     instance_id: str
+    root_instance_id: str  # the top of its call tree: itself, unless another instance called it
     business_key: str | None
     definition_key: str
     node_id: str
@@ -148,6 +150,17 @@ class Handlers:
 
     def __init__(self) -> None:
         self._by_topic: dict[str, Handler] = {}
+        self._wrap: Wrap | None = None
+
+    def wrap(self, wrap: Wrap) -> None:
+        """Let every handler, present and future, be called through what `wrap` makes of it."""
+        self._wrap = wrap
+        self._by_topic = {topic: self._wrapped(handler) for topic, handler in self._by_topic.items()}
+
+    def _wrapped(self, handler: Handler) -> Handler:
+        if self._wrap is None:
+            return handler
+        return replace(handler, function=self._wrap(handler.function, handler.is_async))
 
     def add(
         self,
@@ -179,7 +192,7 @@ class Handlers:
             transactional=transactional,
             is_async=is_async,
         )
-        self._by_topic[topic] = handler
+        self._by_topic[topic] = handler = self._wrapped(handler)
         return handler
 
     def get(self, topic: str) -> Handler | None:

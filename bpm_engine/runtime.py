@@ -27,7 +27,8 @@ from bpm_engine.services.committer import Committer, CommitterConfig
 from bpm_engine.services.correlation import Correlator
 from bpm_engine.services.definitions import GraphCache
 from bpm_engine.services.executor import Executor, ExecutorConfig
-from bpm_engine.services.loop import Service, Services
+from bpm_engine.services.loop import Health, Service, Services
+from bpm_engine.services.observer import Observer, Observers
 from bpm_engine.services.outbox import OutboxConfig, OutboxDispatcher
 from bpm_engine.services.retention import RetentionConfig, RetentionSweep
 from bpm_engine.services.schedules import ScheduleSweep
@@ -36,6 +37,7 @@ from bpm_engine.services.sweeps import RecoverySweep, TimerSweep
 from bpm_engine.store.clock import Clock
 from bpm_engine.store.config import Limits as ValueLimits
 from bpm_engine.store.config import StoreConfig
+from bpm_engine.store.statistics import Load, read_load
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
 
@@ -72,6 +74,7 @@ class Runtime:
         self.schedules = ScheduleSweep(self.store, self.committer)
         self.recovery = RecoverySweep(self.committer, config.recovery_batch)
         self.retention = RetentionSweep(self.store, _retention_config(config))
+        self.observers = Observers()
         self._publisher = publisher
         self.outbox = OutboxDispatcher(self.store, publisher or LogPublisher(), _outbox_config(config, self))
         self._services: Services | None = None
@@ -115,7 +118,22 @@ class Runtime:
             with self.store.joined(connection) as tx:
                 yield tx
 
+    def observe(self, observer: Observer) -> None:
+        """Tell an observer what happens in this process from now on."""
+        if not self.observers:
+            self.step.observed = True
+            self.handlers.wrap(self.observers.wrap)
+            self.retention.told = self.observers.swept
+        observer.attached(self._load)
+        self.observers.add(observer)
+
+    def _load(self) -> Load:
+        with self.store.reading() as tx:
+            return read_load(tx)
+
     def _after(self, played: Played) -> None:
+        if played.changes:
+            self.observers.committed(played.changes)
         for work in played.handed:
             self.executor.accept(work)
         self.correlator.look_again(played)
@@ -138,6 +156,8 @@ class Runtime:
         """The caller commits when it likes; then the services are told and waits are looked at again."""
 
         def told() -> None:
+            if played.changes:
+                self.observers.committed(played.changes)
             self.correlator.look_again(played)
             self.store.wakeups.notify()
 
@@ -217,9 +237,12 @@ class Runtime:
     def _fire(self) -> int:
         return self.timers.run_once() + self.schedules.run_once()
 
-    def start(self, only: Sequence[str] | None = None) -> None:
+    def start(self, only: Sequence[str] | None = None, types: Sequence[str] = ()) -> None:
+        """All services or some; `types`: take on only work whose topic begins with one of these."""
         if self._services is not None:
             raise ConflictError("the services of this engine are running already")
+        if types:
+            self.executor.work_on(tuple(types))
         if self.config.direct_handoff and (only is None or "executor" in only):
             self.committer.handoff = self.executor.handoff
             self.committer.undo_handoff = self.executor.reject
@@ -227,6 +250,10 @@ class Runtime:
         self.committer.start(self.config.committers)
         self._services = Services(self.services(only), self.store.wakeups if self.config.wakeups else None)
         self._services.start()
+
+    def health(self) -> list[Health]:
+        """Of each service that runs; [] when none does."""
+        return self._services.health() if self._services is not None else []
 
     def stop(self) -> None:
         """Drain: nothing new is claimed, what runs may finish, its results are committed."""

@@ -13,6 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from pages.api import render_api
+from pages.cli import render_cli
 from pages.conformance import render_conformance
 from pages.dialects import render_dialects
 from pages.extension import render_extension
@@ -21,15 +22,18 @@ from pages.schema import render_schema
 
 from bpm_engine.core.behaviours import render_elements
 from bpm_engine.core.lifecycle import render_states
+from bpm_engine.observability.catalogue import render_metrics
 
 REFERENCE = Path(__file__).parent / "reference"
 
 PAGES: dict[str, Callable[[], str]] = {
     "api.md": render_api,
+    "cli.md": render_cli,
     "conformance.md": render_conformance,
     "dialects.md": render_dialects,
     "elements.md": render_elements,
     "extension.md": render_extension,
+    "metrics.md": render_metrics,
     "problems.md": render_problems,
     "schema.md": render_schema,
     "states.md": render_states,

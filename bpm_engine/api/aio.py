@@ -11,7 +11,7 @@ import functools
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-SYNC_ONLY = frozenset({"aio", "begin", "handler", "run", "running"})
+SYNC_ONLY = frozenset({"aio", "begin", "handler", "observe", "run", "running"})
 
 
 class Asynchronous:

@@ -1,19 +1,207 @@
-"""`bpm run`: the services of an application, until it is told to stop."""
+"""`bpm run`: the services of an application, until it is told to stop.
+
+One process runs the application's engine itself. With `--processes N` this one only looks after N others
+(`supervisor`), each of which is a `bpm run` of its own.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+import socket
+from contextlib import ExitStack
+
 import click
 
+from bpm_engine.cli.commands import GOOD
+from bpm_engine.cli.endpoint import Endpoint, engine_readiness
 from bpm_engine.cli.session import load_app
+from bpm_engine.engine import Engine
+from bpm_engine.errors import InvalidInputError, UnavailableError
+from bpm_engine.observability.logs import log_work, set_up_logging
+
+logger = logging.getLogger("bpm_engine.run")
+SERVICES = ("executor", "timers", "recovery", "correlation", "outbox", "retention")
+
+
+def _names(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (value or "").split(",") if part.strip())
+
+
+def _services(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    names = _names(ctx, parameter, value)
+    unknown = [name for name in names if name not in SERVICES]
+    if unknown:
+        raise click.BadParameter(
+            f"there is no service {', '.join(unknown)}; choose from {', '.join(SERVICES)}"
+        )
+    return names
+
+
+def _address(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, int] | None:
+    if value is None:
+        return None
+    host, _, port = value.rpartition(":")
+    if not port.isdigit() or int(port) > 65_535:
+        raise click.BadParameter(f"expected PORT or HOST:PORT, not {value!r}")
+    return host or "127.0.0.1", int(port)
 
 
 @click.command()
-@click.option("--app", envvar="BPM_APP", required=True, metavar="MODULE:ENGINE")
+@click.option(
+    "--app",
+    envvar="BPM_APP",
+    show_envvar=True,
+    required=True,
+    metavar="MODULE:ENGINE",
+    help="The engine to run, such as shop.app:engine.",
+)
+@click.option(
+    "--only", callback=_services, metavar="SERVICE,…", help=f"Only these of: {', '.join(SERVICES)}."
+)
+@click.option(
+    "--types", callback=_names, metavar="PREFIX,…", help="Only work whose topic begins with one of these."
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="So many, looked after by this one: one that crashes is started again.",
+)
+@click.option(
+    "--http",
+    callback=_address,
+    metavar="[HOST:]PORT",
+    help="Serve /live and /ready there; HOST is 127.0.0.1 unless given.",
+)
+@click.option("--metrics", is_flag=True, help="Serve Prometheus metrics at /metrics of --http.")
+@click.option(
+    "--tracing", is_flag=True, help="Write OpenTelemetry spans with the SDK the application set up."
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json: one object per line, with the ids of the instance it is about.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="From which level on.",
+)
 @click.option("--until-idle", is_flag=True, help="Do what can be done now, then stop.")
-def run(app: str, until_idle: bool) -> None:
-    """Run the services of an application until SIGTERM."""
+@click.option("--reports-to", type=int, hidden=True, help="The socket of the supervisor.")
+@click.pass_context
+def run(
+    ctx: click.Context,
+    app: str,
+    only: tuple[str, ...],
+    types: tuple[str, ...],
+    processes: int,
+    http: tuple[str, int] | None,
+    metrics: bool,
+    tracing: bool,
+    log_format: str,
+    log_level: str,
+    until_idle: bool,
+    reports_to: int | None,
+) -> None:
+    """Run the services of an application until SIGTERM or Ctrl-C.
+
+    On SIGTERM nothing new is begun; what runs may finish, and its results are committed. Work that needs
+    longer than the engine's drain_timeout is given back to others.
+
+    \b
+    Examples:
+      bpm run --app shop.app:engine
+      bpm run --app shop.app:engine --processes 4 --http 8080 --metrics --log-format json
+      bpm run --app shop.app:engine --only executor --types billing.,mail.
+      bpm run --app shop.app:engine --only timers,recovery,outbox,retention
+    """
+    if metrics and http is None and reports_to is None:
+        raise click.UsageError("--metrics needs --http: it says where they are served")
     with load_app(app) as engine:
+        set_up_logging(log_format, log_level)
+        if processes > 1:
+            from bpm_engine.cli.supervisor import supervise
+
+            arguments = _child_arguments(app, only, types, metrics, tracing, log_format, log_level)
+            ctx.exit(supervise(engine, arguments, processes, http, metrics=metrics))
         if until_idle:
-            engine.run_until_idle()
-        else:
-            engine.run()
+            click.echo(f"{engine.run_until_idle()} steps")
+            return
+        ctx.exit(_serve(engine, only, types, http, metrics, tracing, reports_to))
+
+
+def _serve(
+    engine: Engine,
+    only: tuple[str, ...],
+    types: tuple[str, ...],
+    http: tuple[str, int] | None,
+    metrics: bool,
+    tracing: bool,
+    reports_to: int | None,
+) -> int:
+    _reach_database(engine)
+    log_work(engine)
+    if metrics:
+        _observe_metrics(engine, database=reports_to is None)
+    if tracing:
+        _observe_spans(engine)
+    with ExitStack() as stack:
+        if http is not None:
+            endpoint = stack.enter_context(Endpoint(http, lambda: engine_readiness(engine), metrics=metrics))
+            logger.info("health is served at http://%s:%d", *endpoint.address)
+        if reports_to is not None:
+            from bpm_engine.cli.supervisor import Report
+
+            stack.enter_context(Report(socket.socket(fileno=reports_to), lambda: engine_readiness(engine)))
+        logger.info("runs %s (pid %d)", ", ".join(only) or "all services", os.getpid())
+        engine.run(only=only or None, types=types)
+        logger.info("drained")
+    return GOOD
+
+
+def _reach_database(engine: Engine) -> None:
+    """A wrong schema cannot mend itself; a database that is away may come back, and the services wait."""
+    try:
+        engine.definitions.find(limit=1)
+    except UnavailableError as error:
+        logger.warning("the database does not answer yet: %s", error)
+
+
+def _observe_metrics(engine: Engine, *, database: bool) -> None:
+    try:
+        from bpm_engine.observability.metrics import Metrics
+    except ImportError:
+        raise InvalidInputError("metrics need the extra: pip install 'bpm-engine[metrics]'") from None
+    engine.observe(Metrics(database=database))
+
+
+def _observe_spans(engine: Engine) -> None:
+    try:
+        from bpm_engine.observability.tracing import Tracing
+    except ImportError:
+        raise InvalidInputError("tracing needs the extra: pip install 'bpm-engine[tracing]'") from None
+    engine.observe(Tracing())
+
+
+def _child_arguments(
+    app: str,
+    only: tuple[str, ...],
+    types: tuple[str, ...],
+    metrics: bool,
+    tracing: bool,
+    log_format: str,
+    log_level: str,
+) -> list[str]:
+    arguments = ["--app", app, "--log-format", log_format, "--log-level", log_level]
+    arguments += ["--only", ",".join(only)] if only else []
+    arguments += ["--types", ",".join(types)] if types else []
+    arguments += ["--metrics"] if metrics else []
+    arguments += ["--tracing"] if tracing else []
+    return arguments

@@ -11,6 +11,7 @@ A place is taken from the claim until the handler has ended. No database connect
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import threading
 from collections import Counter
@@ -111,6 +112,10 @@ class Executor:
     def start(self) -> None:
         """Take on work, also again after a drain."""
         self._draining = False
+
+    def work_on(self, prefixes: tuple[str, ...]) -> None:
+        """From now on take only topics that begin with one of these."""
+        self._config = dataclasses.replace(self._config, prefixes=prefixes)
 
     def run_once(self) -> int:
         """Claim and begin what fits, waiting a moment for room if there is none; how many tokens."""
@@ -327,6 +332,7 @@ class Executor:
         return Work(
             topic=token.topic or "",
             instance_id=instance.id,
+            root_instance_id=instance.root_instance_id,
             business_key=instance.business_key,
             definition_key=instance.definition_key,
             node_id=token.node_id,

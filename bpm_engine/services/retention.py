@@ -36,6 +36,7 @@ class RetentionSweep:
     def __init__(self, store: Store, config: RetentionConfig | None = None) -> None:
         self._store = store
         self._config = config or RetentionConfig()
+        self.told: Callable[[str, int], None] = lambda what, number: None
         self._sweeps: dict[str, Callable[[Transaction], int]] = {
             "buffered messages expired": self._expire_messages,
             "messages purged": self._purge_messages,
@@ -65,6 +66,7 @@ class RetentionSweep:
                 crash_point(PURGED)
         if number:
             logger.info("%s: %d", what, number)
+            self.told(what, number)
         return number
 
     def _expire_messages(self, tx: Transaction) -> int:

@@ -78,6 +78,7 @@ class Played:
     signalled: bool = False  # deliveries were written
     ready: bool = False  # something became claimable, or due
     mark: LogEntry | None = None  # a row to recognise the commit by
+    changes: list[Changes] = field(default_factory=list)  # only while somebody observes
 
 
 class MessagesTakenError(EngineError):
@@ -110,6 +111,7 @@ class Step:
     def __init__(self, cache: GraphCache, policy: Policy) -> None:
         self._cache = cache
         self._policy = policy
+        self.observed = False
 
     def play(
         self,
@@ -161,6 +163,8 @@ class Step:
             s.id for s in made.subscriptions.inserted if s.kind is SubscriptionKind.MESSAGE
         ]
         result.messages += [m.id for m in made.messages]
+        if self.observed:
+            result.changes.append(made)
         result.signalled = result.signalled or bool(made.signals)
         result.mark = result.mark or (made.log[0] if made.log else None)
         result.ready = (

@@ -1,15 +1,17 @@
 """Numbers about many rows at once: for metrics, progress and summaries, never for the token game.
 
-Each is one statement over an index or a whole table; ask every few seconds, not in a loop. The tenant is None
-where a worker asks about its own queue.
+Each is one statement over an index or a whole table; ask every few seconds, not in a loop.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import sqlalchemy as sa
 
-from bpm_engine.core.state import InstanceStatus, LogKind, TokenState
+from bpm_engine.core.state import LogKind, TokenState
 from bpm_engine.store.schema import (
+    ENDED,
     OutboxStatus,
     event_outbox,
     execution_log,
@@ -34,8 +36,26 @@ def count_log(tx: Transaction, tenant_id: str, definition: str | None = None) ->
     return {(row.node, str(LogKind(row.kind))): row.number for row in found}
 
 
-def count_ready(tx: Transaction) -> dict[str, int]:
-    """Tokens that any worker could take now, by topic; "" stands for the engine's own steps."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What waits in the whole database: for the metrics of workers, who serve all tenants."""
+
+    ready: dict[str, int]  # tokens that a worker could take now, by topic; "": the engine's own steps
+    open_instances: dict[tuple[str, str], int]  # not ended, by definition and status
+    incidents: int  # that nobody has resolved
+    events: dict[str, int]  # not published, by status
+
+
+def read_load(tx: Transaction) -> Load:
+    return Load(
+        ready=_count_ready(tx),
+        open_instances=_count_open(tx),
+        incidents=_count_incidents(tx),
+        events=_count_events(tx),
+    )
+
+
+def _count_ready(tx: Transaction) -> dict[str, int]:
     topic = sa.func.coalesce(token.c.topic, "").label("topic")
     query = (
         sa.select(topic, sa.func.count().label("number"))
@@ -45,30 +65,22 @@ def count_ready(tx: Transaction) -> dict[str, int]:
     return {row.topic: row.number for row in tx.execute(query)}
 
 
-def count_in_flight(tx: Transaction) -> dict[tuple[str, str], int]:
-    """Instances that have not ended, by definition and status."""
+def _count_open(tx: Transaction) -> dict[tuple[str, str], int]:
     key, status = process_instance.c.definition_key, process_instance.c.status
-    open_ones = [
-        fixed(each)
-        for each in InstanceStatus
-        if each not in (InstanceStatus.COMPLETED, InstanceStatus.CANCELLED)
-    ]
     query = (
         sa.select(key, status, sa.func.count().label("number"))
-        .where(status.in_(open_ones), process_instance.c.deleted_at.is_(None))
+        .where(status.not_in([fixed(each) for each in ENDED]), process_instance.c.deleted_at.is_(None))
         .group_by(key, status)
     )
     return {(row.definition_key, str(row.status)): row.number for row in tx.execute(query)}
 
 
-def count_failed(tx: Transaction) -> int:
-    """Open incidents."""
+def _count_incidents(tx: Transaction) -> int:
     query = sa.select(sa.func.count()).select_from(token).where(token.c.state == fixed(TokenState.FAILED))
     return int(tx.execute(query).scalar_one())
 
 
-def count_unpublished(tx: Transaction) -> dict[str, int]:
-    """Events that wait to be published, and those that were given up."""
+def _count_events(tx: Transaction) -> dict[str, int]:
     status = event_outbox.c.status
     waiting = [fixed(OutboxStatus.PENDING), fixed(OutboxStatus.DEAD)]
     query = sa.select(status, sa.func.count().label("number")).where(status.in_(waiting)).group_by(status)

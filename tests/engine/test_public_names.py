@@ -14,10 +14,11 @@ BatchOutcome BatchProgress BatchReport
 BpmnError Config ConflictError DefinitionError DefinitionView Deployment Engine EngineError EventView Finding
 HistoryEntry IncidentView InstanceView InvalidInputError LeaseLostError MessageResult NotFoundError Page
 Problem Retry RetryLater ScheduleView StepView TaskView TokenView UnavailableError Work
-CommentView ExternalTask FormField
+CommentView ExternalTask FormField Health
 """
 CALLS = {
-    "": "begin close deploy doctor handler run run_until_idle running send_message send_signal start tenant",
+    "": "begin close deploy doctor handler health observe run run_until_idle running send_message send_signal "
+    "start tenant",
     "batches": "cancel delete move purge resume retry set_variables suspend",
     "definitions": "find get xml",
     "external": "complete extend fail fetch throw_error",
@@ -36,6 +37,8 @@ READING = {
     "find",
     "get",
     "handler",
+    "health",
+    "observe",
     "preview",
     "run",
     "run_until_idle",

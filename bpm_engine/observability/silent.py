@@ -1,0 +1,24 @@
+"""An observer that looks at nothing, for those that look at a part only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+from bpm_engine.core.changes import Changes
+from bpm_engine.handlers import Work
+from bpm_engine.store.statistics import Load
+
+
+class Silent:
+    def attached(self, load: Callable[[], Load]) -> None:
+        return None
+
+    def committed(self, changes: Sequence[Changes]) -> None:
+        return None
+
+    def swept(self, what: str, number: int) -> None:
+        return None
+
+    def running(self, work: Work) -> AbstractContextManager[None]:
+        return nullcontext()

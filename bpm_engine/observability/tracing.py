@@ -1,0 +1,128 @@
+"""OpenTelemetry spans of what an engine does (R50). Needs the extra `tracing`, which is the API alone:
+without an SDK that the application sets up, every span is a no-op.
+
+All spans of one call tree share a trace, whose id is the id of the top instance: whoever has the one has the
+other. A run of a handler is a span around the handler, so that spans of its own calls lie within. A message,
+signal or timer that takes effect is a span without length; the life of an instance is one that is written
+when it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from uuid import UUID
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    TracerProvider,
+)
+
+from bpm_engine.core.changes import Changes
+from bpm_engine.core.state import Instance, InstanceStatus, LogEntry, LogKind
+from bpm_engine.handlers import BpmnError, RetryLater, Work
+from bpm_engine.observability.silent import Silent
+
+ENDED = (InstanceStatus.COMPLETED, InstanceStatus.CANCELLED)
+SIGNALS = {LogKind.DELIVERED: "bpm.signal", LogKind.FIRED: "bpm.timer"}
+NAME = "bpm_engine"
+
+
+class Tracing(Silent):
+    """An observer: `engine.observe(Tracing())`. Spans go to `provider`, by default the application's."""
+
+    def __init__(self, provider: TracerProvider | None = None) -> None:
+        self._tracer = trace.get_tracer(NAME, tracer_provider=provider)
+
+    @contextmanager
+    def running(self, work: Work) -> Iterator[None]:
+        attributes: dict[str, str | int] = {
+            "bpm.topic": work.topic,
+            "bpm.instance_id": work.instance_id,
+            "bpm.definition": work.definition_key,
+            "bpm.node_id": work.node_id,
+            "bpm.token_id": work.token_id,
+            "bpm.attempt": work.attempt,
+            "bpm.tenant": work.tenant_id,
+        }
+        if work.correlation_id is not None:
+            attributes["bpm.correlation_id"] = work.correlation_id
+        if work.business_key is not None:
+            attributes["bpm.business_key"] = work.business_key
+        span = self._tracer.start_span(
+            f"bpm.step {work.topic}",
+            context=_context(work.root_instance_id),
+            kind=SpanKind.CONSUMER,
+            attributes=attributes,
+        )
+        # An outcome that the process models is no error of the step.
+        with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
+            try:
+                yield
+            except (BpmnError, RetryLater) as outcome:
+                span.add_event(type(outcome).__name__, {"message": str(outcome)})
+                raise
+            except BaseException as error:
+                span.record_exception(error)
+                span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {error}"))
+                raise
+
+    def committed(self, changes: Sequence[Changes]) -> None:
+        for made in changes:
+            for instance in made.instances.updated:
+                if instance.status in ENDED and instance.ended_at is not None:
+                    self._tell_life(instance, instance.ended_at)
+            for entry in made.log:
+                if entry.kind in SIGNALS:
+                    self._tell_signal(entry)
+
+    def _tell_life(self, instance: Instance, ended_at: datetime) -> None:
+        span = self._tracer.start_span(
+            f"bpm.run {instance.definition_key}",
+            context=_context(instance.root_instance_id),
+            start_time=_nanoseconds(instance.started_at),
+            attributes={
+                "bpm.instance_id": instance.id,
+                "bpm.definition": instance.definition_key,
+                "bpm.version": instance.definition_version,
+                "bpm.status": str(instance.status),
+                "bpm.tenant": instance.tenant_id,
+                **({"bpm.correlation_id": instance.correlation_id} if instance.correlation_id else {}),
+            },
+        )
+        span.end(_nanoseconds(ended_at))
+
+    def _tell_signal(self, entry: LogEntry) -> None:
+        moment = _nanoseconds(entry.at)
+        span = self._tracer.start_span(
+            f"{SIGNALS[entry.kind]} {entry.node_id}",
+            context=_context(entry.root_instance_id),
+            kind=SpanKind.CONSUMER,
+            start_time=moment,
+            attributes={"bpm.instance_id": entry.instance_id, "bpm.node_id": entry.node_id or ""},
+        )
+        span.end(moment)
+
+
+def _context(root_instance_id: str) -> Context:
+    """The trace of a call tree: its id is the instance's, and so is the parent of all its spans."""
+    number = UUID(root_instance_id).int
+    parent = SpanContext(
+        trace_id=number,
+        span_id=(number & (2**64 - 1)) or 1,
+        is_remote=True,
+        trace_flags=TraceFlags(TraceFlags.SAMPLED),
+    )
+    return trace.set_span_in_context(NonRecordingSpan(parent))
+
+
+def _nanoseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1_000_000) * 1000

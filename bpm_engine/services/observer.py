@@ -1,0 +1,82 @@
+"""Who watches the engine at work: metrics, traces, log lines. Nothing is called while nobody watches.
+
+What was committed is told after the commit, so an observer counts facts, not attempts. An observer must be
+quick and must not raise; if it does, the engine goes on and says so in the log.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any, Protocol
+
+from bpm_engine.core.changes import Changes
+from bpm_engine.handlers import HandlerFunction, Work
+from bpm_engine.store.statistics import Load
+
+logger = logging.getLogger("bpm_engine.observer")
+
+
+class Observer(Protocol):
+    def attached(self, load: Callable[[], Load]) -> None:
+        """Called once, first: `load` reads what waits in the database."""
+
+    def committed(self, changes: Sequence[Changes]) -> None:
+        """What one transaction of this process has changed: instances, tokens, history."""
+
+    def swept(self, what: str, number: int) -> None:
+        """Retention has removed so many of these."""
+
+    def running(self, work: Work) -> AbstractContextManager[None]:
+        """Entered around each run of a handler, in its thread or task; sees what it raises."""
+
+
+class Observers:
+    """All who watch. Handlers are wrapped when somebody does, so that others pay nothing."""
+
+    def __init__(self) -> None:
+        self._all: tuple[Observer, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def add(self, observer: Observer) -> None:
+        self._all = (*self._all, observer)
+
+    def committed(self, changes: Sequence[Changes]) -> None:
+        for observer in self._all:
+            _safely(observer.committed, changes)
+
+    def swept(self, what: str, number: int) -> None:
+        for observer in self._all:
+            _safely(observer.swept, what, number)
+
+    def running(self, work: Work) -> ExitStack:
+        stack = ExitStack()
+        for observer in self._all:
+            stack.enter_context(observer.running(work))
+        return stack
+
+    def wrap(self, function: HandlerFunction, is_async: bool) -> HandlerFunction:
+        """The same handler, watched."""
+
+        @functools.wraps(function)
+        def run(work: Work, *arguments: Any) -> Any:
+            with self.running(work):
+                return function(work, *arguments)
+
+        @functools.wraps(function)
+        async def run_async(work: Work, *arguments: Any) -> Any:
+            with self.running(work):
+                return await function(work, *arguments)
+
+        return run_async if is_async else run
+
+
+def _safely(tell: Callable[..., None], *facts: object) -> None:
+    try:
+        tell(*facts)
+    except Exception:
+        logger.exception("an observer failed")
