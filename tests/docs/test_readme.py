@@ -18,7 +18,17 @@ from support.markdown import Block, blocks, local_links
 PROJECT = Path(__file__).parents[2]
 PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
 RUNNABLE = {"python", "sh"}
-SHOWN = {"", "text", "ini", "json", "xml", "sql", "toml", "yaml", "mermaid"}  # nothing that a reader would paste and run
+SHOWN = {
+    "",
+    "text",
+    "ini",
+    "json",
+    "xml",
+    "sql",
+    "toml",
+    "yaml",
+    "mermaid",
+}  # nothing that a reader would paste and run
 
 
 def _name(page: Path) -> str:
