@@ -23,6 +23,7 @@ def _at(path: str, section: str, purpose: str) -> Place:
     cls=LazyGroup,
     commands_at={
         "demo": _at("demo:demo", TRY, "Run a web shop, kill a worker, see that nothing is lost."),
+        "init": _at("init:init", TRY, "Write a small working project: process, handlers, tests."),
         "validate": _at("validate:validate", FILES, "Report everything that is wrong with BPMN files."),
         "show": _at("show:show", FILES, "Show a process or an instance as text, or draw it."),
         "deploy": _at("deploy:deploy", START, "Deploy the processes of BPMN files."),
