@@ -70,10 +70,10 @@ class Engine:
         self._runtime = runtime
         self._caller = caller = Caller(runtime, tenant)
         self._deployments = Deployments(caller)
-        self._starts = Starts(caller)
         self._sending = Sending(caller)
         self.definitions = Definitions(caller)
         self.instances = Instances(caller)
+        self._starts = Starts(caller, self.instances)
         self.batches = Batches(caller, self.instances)
         self.tasks = Tasks(caller)
         self.external = External(caller)
@@ -175,7 +175,7 @@ class Engine:
         `at` names the start event where there are several; `start_at` delays; higher `priority` goes first.
         """
         definition = find_version(self._caller, key, version, connection)
-        instance_id = self._starts.start(
+        return self._starts.start(
             definition,
             variables,
             business_key=business_key,
@@ -189,7 +189,6 @@ class Engine:
             actor=actor,
             connection=connection,
         )
-        return self.instances.get(instance_id, connection=connection)
 
     def send_message(
         self,

@@ -68,10 +68,11 @@ class Caller:
         about: str,
         actor: str | None,
         connection: sa.Connection | None,
-    ) -> None:
+    ) -> Submission:
         """Commit what follows from the stimulus; raises what the caller must know."""
         submission = Submission(stimulus=stimulus, root=root, actor=actor)
         self.submit(submission, about=about, connection=connection)
+        return submission
 
     def submit(self, submission: Submission, *, about: str, connection: sa.Connection | None) -> None:
         self.border.names(actor=submission.actor)

@@ -10,6 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from bpm_engine.api.caller import Caller
+from bpm_engine.api.instances import Instances
+from bpm_engine.api.views import InstanceView, instance_view
 from bpm_engine.core.state import Instance, Variables
 from bpm_engine.core.stimuli import Started
 from bpm_engine.errors import ConflictError, InvalidInputError
@@ -23,8 +25,9 @@ DAY = 86_400
 
 
 class Starts:
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: Caller, instances: Instances) -> None:
         self._caller = caller
+        self._instances = instances
 
     def start(
         self,
@@ -41,8 +44,8 @@ class Starts:
         retention: Duration | None,
         actor: str | None,
         connection: sa.Connection | None,
-    ) -> str:
-        """The id of the new instance, or of the one that the same key has started before."""
+    ) -> InstanceView:
+        """The new instance, or the one that the same key has started before."""
         border = self._caller.border
         given = border.variables(variables)
         border.names(
@@ -68,30 +71,33 @@ class Starts:
             retention=self._retention(retention),
         )
         if idempotency_key is None:
-            self._start(definition, stimulus, actor, connection)
-            return stimulus.instance_id
+            return self._start(definition, stimulus, actor, connection)
         return self._start_once(definition, stimulus, actor, connection)
 
     def _start_once(
         self, definition: Version, stimulus: Started, actor: str | None, connection: sa.Connection | None
-    ) -> str:
+    ) -> InstanceView:
         existing = self._earlier(definition, stimulus, connection)
-        if existing is not None:
-            return existing.id
-        try:
-            self._start(definition, stimulus, actor, connection)
-        except ConflictError:  # somebody else used the key just now
-            existing = self._earlier(definition, stimulus, connection)
-            if existing is None:
-                raise
-            return existing.id
-        return stimulus.instance_id
+        if existing is None:
+            try:
+                return self._start(definition, stimulus, actor, connection)
+            except ConflictError:  # somebody else used the key just now
+                existing = self._earlier(definition, stimulus, connection)
+                if existing is None:
+                    raise
+        return self._instances.get(existing.id, connection=connection)
 
     def _start(
         self, definition: Version, stimulus: Started, actor: str | None, connection: sa.Connection | None
-    ) -> None:
+    ) -> InstanceView:
         about = f"process {definition.key!r}"
-        self._caller.ask(stimulus, stimulus.instance_id, about=about, actor=actor, connection=connection)
+        asked = self._caller.ask(
+            stimulus, stimulus.instance_id, about=about, actor=actor, connection=connection
+        )
+        began = asked.beginning
+        if began is None:  # committed all the same: its answer was lost, or it was split off a batch
+            return self._instances.get(stimulus.instance_id, connection=connection)
+        return instance_view(began.instance, began.variables, began.tokens)
 
     def _earlier(
         self, definition: Version, stimulus: Started, connection: sa.Connection | None

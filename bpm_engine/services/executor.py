@@ -14,7 +14,6 @@ import asyncio
 import dataclasses
 import logging
 import threading
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -40,7 +39,8 @@ from bpm_engine.handlers import Handler, Handlers, RetryLater, Work
 from bpm_engine.services.committer import Committer, claim_of
 from bpm_engine.services.concurrency import EventLoop, Threads
 from bpm_engine.services.definitions import GraphCache
-from bpm_engine.services.running import Running, by_lease, failed
+from bpm_engine.services.places import Places
+from bpm_engine.services.running import HandedIn, Running, by_lease, failed
 from bpm_engine.services.step import Played, Submission
 from bpm_engine.services.transactional import BadResultError, GuardedConnection, StaleClaimError
 from bpm_engine.store import work as claims
@@ -55,8 +55,6 @@ CHAIN = 20  # direct hand-offs in a row on one place, so that claims, and with t
 CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
 HERE = 100  # tokens claimed at once in the foreground
 ANY = frozenset({""})  # the prefix of every topic
-AHEAD = 0.25  # seconds of work that threads hold beyond what they run
-SHORTEST = 0.0001  # seconds: a handler counts as no shorter
 AGAIN = timedelta(seconds=1)  # until a handler runs again that had to end for our sake
 ROOM = 0.2  # seconds to wait for places before looking around again
 
@@ -95,16 +93,14 @@ class Executor:
         self._config = config
         self._lock = threading.Lock()
         self._running: dict[str, Running] = {}
-        self._places: Counter[bool] = Counter()  # taken, by handler.is_async
-        self._topics: Counter[str] = Counter()
+        self._places = Places(threads=config.threads, tasks=config.tasks, most=config.batch)
         self._chains: dict[str, int] = {}  # token -> hand-offs so far, between hand-off and start
         self._draining = False
         self._transactions = threading.BoundedSemaphore(config.transactions)
         self._suspect = False  # whether a token runs that may have killed its last workers
-        self._handed_in: dict[Claim, timedelta] = {}  # results on their way, with their leases
+        self._handed_in: dict[Claim, HandedIn] = {}  # results on their way
         self._threads: Threads[Running] = Threads(config.threads, self._run_sync)
         self._loop = EventLoop()
-        self._duration = AHEAD  # of sync handlers, a moving average in seconds
         self._ended = threading.Condition(self._lock)  # notified whenever a handler has ended
 
     # -------------------------------------------------------------- claiming
@@ -119,7 +115,8 @@ class Executor:
 
     def run_once(self) -> int:
         """Claim and begin what fits, waiting a moment for room if there is none; how many tokens."""
-        free = self._room()
+        has_async = any(handler.is_async for handler in self._handlers)
+        free = self._places.wait(ROOM, has_async=has_async)
         if free <= 0 or self._draining:
             return 0
         work = self._claim(free)
@@ -179,24 +176,6 @@ class Executor:
         except UnavailableError as error:
             logger.warning("%d tokens could not be given back: %s", len(unwanted), error)
 
-    def _room(self) -> int:
-        """Free places, once there are enough of them to be worth a statement."""
-        with self._lock:
-            worthwhile = max(1, self._window() // 4)
-            self._ended.wait_for(lambda: self._draining or self._free() >= worthwhile, ROOM)
-            return self._free()
-
-    def _free(self) -> int:
-        has_async = any(handler.is_async for handler in self._handlers)
-        tasks = max(self._config.tasks - self._places[True], 0) if has_async else 0
-        return max(self._window() - self._places[False], 0) + tasks
-
-    def _window(self) -> int:
-        """How many tokens to hold for the threads: what they do in a quarter of a second, so that quick
-        handlers fill large transactions while slow ones leave the work to other workers."""
-        ahead = self._config.threads * AHEAD / max(self._duration, SHORTEST)
-        return int(min(max(self._config.threads, ahead), self._config.batch))
-
     def _wanted(self) -> claims.Topics | None:
         """None: everything. With missing_handler="leave" or prefixes only what this worker can do; never what
         it has no place for."""
@@ -210,8 +189,7 @@ class Executor:
         return claims.Topics(prefixes=prefixes or ANY, excluded=frozenset(full))
 
     def _full(self) -> set[str]:
-        with self._lock:
-            return {handler.topic for handler in self._handlers if not self._has_place(handler)}
+        return {handler.topic for handler in self._handlers if not self._places.has(handler)}
 
     # -------------------------------------------------------------- direct hand-off
 
@@ -224,9 +202,8 @@ class Executor:
             return None
         with self._lock:
             chain = self._chains.pop(token.id, 0) + 1
-            if chain > CHAIN or not self._has_place(handler):
+            if chain > CHAIN or not self._places.take(handler):
                 return None
-            self._take_place(handler)
             self._chains[token.id] = chain
         until = now + self._lease(handler)
         return replace(token, state=TokenState.EXECUTING, lease_owner=self._config.worker, lease_until=until)
@@ -251,25 +228,13 @@ class Executor:
     def _is_mine(self, topic: str) -> bool:
         return not self._config.prefixes or topic.startswith(self._config.prefixes)
 
-    # -------------------------------------------------------------- places
-
-    def _has_place(self, handler: Handler) -> bool:
-        capacity = self._config.tasks if handler.is_async else self._window()
-        below_limit = handler.limit is None or self._topics[handler.topic] < handler.limit
-        return self._places[handler.is_async] < capacity and below_limit
-
-    def _take_place(self, handler: Handler) -> None:
-        self._places[handler.is_async] += 1
-        self._topics[handler.topic] += 1
-
-    def _leave(self, handler: Handler, running: Running | None = None) -> None:
+    def _leave(self, handler: Handler, running: Running | None = None, *, returning: bool = False) -> None:
         with self._lock:
-            self._places[handler.is_async] -= 1
-            self._topics[handler.topic] -= 1
             # The same token may run here again by now, if the time of its former run was over.
             if running is not None and self._running.get(running.claim.token_id) is running:
                 del self._running[running.claim.token_id]
             self._ended.notify_all()
+        self._places.leave(handler, returning=returning)
         if running is not None and self._is_suspect(running.claimed.token):
             self._suspect = False
             self._store.wakeups.notify()  # others may wait for their turn
@@ -287,17 +252,16 @@ class Executor:
             return True
         with self._lock:
             suspect = self._is_suspect(claimed.token)
-            if not self._has_place(handler) or (suspect and self._suspect):
+            if (suspect and self._suspect) or not self._places.take(handler):
                 return False
             self._suspect = self._suspect or suspect
-            self._take_place(handler)
             return True
 
     def _begin(self, claimed: claims.Work) -> None:
         """By its handler, or by the engine where it needs none."""
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
-            self._hand_in(claimed, self._without_handler(claimed), self._config.lease)
+            self._hand_in(claimed, self._without_handler(claimed), HandedIn(self._config.lease))
         else:
             self._start(claimed, handler)
 
@@ -349,7 +313,7 @@ class Executor:
     def _run_sync(self, running: Running) -> None:
         begun = monotonic()
         answer = self._run(running)
-        self._duration += (monotonic() - begun - self._duration) * 0.1
+        self._places.note_duration(monotonic() - begun)
         self._end(running, answer)
 
     def _run(self, running: Running) -> Stimulus | None:
@@ -410,26 +374,30 @@ class Executor:
         return WorkCompleted(claim=running.claim, variables=variables)
 
     def _end(self, running: Running, stimulus: Stimulus | None) -> None:
-        """The place is free before the result is committed: the token may need it for what comes next."""
+        """Its place is free for what the token needs next, and kept from claims until that is known."""
+        handler = running.handler
         if stimulus is None or running.given_up:
-            self._leave(running.handler, running)
+            self._leave(handler, running)
             return
-        self._handed_in[running.claim] = self._lease(running.handler)
-        self._leave(running.handler, running)
-        self._hand_in(running.claimed, stimulus, self._lease(running.handler))
+        returning = HandedIn(self._lease(handler), handler)
+        self._handed_in[running.claim] = returning  # before it leaves: someone always extends its lease
+        self._leave(handler, running, returning=True)
+        self._hand_in(running.claimed, stimulus, returning)
 
-    def _hand_in(self, claimed: claims.Work, stimulus: Stimulus, lease: timedelta) -> None:
+    def _hand_in(self, claimed: claims.Work, stimulus: Stimulus, handed_in: HandedIn) -> None:
         """Until it is committed the lease is extended, and it is tried again as often as needed."""
         submission = self._submission(claimed, stimulus)
         submission.patient = True
         submission.done = self._forget
-        self._handed_in[claimed.claim] = lease
+        self._handed_in[claimed.claim] = handed_in
         self._committer.submit([submission])
 
     def _forget(self, submission: Submission, error: BaseException | None) -> None:
         claim = claim_of(submission.stimulus)
         assert claim is not None
-        self._handed_in.pop(claim, None)
+        handed_in = self._handed_in.pop(claim, None)
+        if handed_in is not None and handed_in.handler is not None:
+            self._places.returned(handed_in.handler)
         if error is not None:
             logger.error("the result of token %s is lost, its lease will run out: %s", claim.token_id, error)
         elif isinstance(submission.outcome, Stale):
@@ -453,7 +421,8 @@ class Executor:
         self._give_up_overdue()
         with self._lock:
             running = list(self._running.values())
-        held = {each.claim: self._lease(each.handler) for each in running} | dict(self._handed_in)
+        held = {each.claim: self._lease(each.handler) for each in running}
+        held |= {claim: each.lease for claim, each in list(self._handed_in.items())}
         if not held:
             return 0
         try:
@@ -498,7 +467,7 @@ class Executor:
         for running in overdue:
             failure = Failure(code="timeout", message=f"no result after {running.handler.timeout}")
             stimulus = WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
-            self._hand_in(running.claimed, stimulus, self._lease(running.handler))
+            self._hand_in(running.claimed, stimulus, HandedIn(self._lease(running.handler)))
 
     # -------------------------------------------------------------- the end
 
@@ -509,8 +478,8 @@ class Executor:
         self._give_back([running.claim for running in waiting])
         for running in waiting:
             self._leave(running.handler, running)
+        self._places.wake()
         with self._lock:
-            self._ended.notify_all()
             self._ended.wait_for(lambda: not self._running, timeout)
             left = list(self._running.values())
         for running in left:

@@ -26,6 +26,14 @@ class Running:
         return self.claimed.claim
 
 
+@dataclass(frozen=True, slots=True)
+class HandedIn:
+    """A result on its way to the committer."""
+
+    lease: timedelta  # extended until it is committed
+    handler: Handler | None = None  # whose place is kept meanwhile
+
+
 def by_lease(held: Mapping[Claim, timedelta]) -> dict[timedelta, list[Claim]]:
     groups: dict[timedelta, list[Claim]] = {}
     for claim, lease in held.items():

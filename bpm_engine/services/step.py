@@ -21,7 +21,7 @@ from bpm_engine.core.changes import Applied, Changes, Outcome, Stale
 from bpm_engine.core.context import Context, Limits, OnFailure
 from bpm_engine.core.needs import Needs
 from bpm_engine.core.retry import RetryPolicy
-from bpm_engine.core.state import LogEntry, Scope, SubscriptionKind, Token, TokenState, Variables
+from bpm_engine.core.state import Instance, LogEntry, Scope, SubscriptionKind, Token, TokenState, Variables
 from bpm_engine.core.stimuli import Started, Stimulus
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import EngineError
@@ -37,6 +37,7 @@ from bpm_engine.store.work import Work
 
 logger = logging.getLogger("bpm_engine.step")
 
+GONE = (TokenState.COMPLETED, TokenState.CANCELLED)
 ROUNDS = 100  # of "the core needs more": each loads something new, so this is never reached by an honest core
 
 LOCKED = declare("step.locked", "the call trees are locked, nothing is loaded")
@@ -47,6 +48,15 @@ WRITTEN = declare("step.written", "everything is written, nothing is committed")
 
 def new_id() -> str:
     return str(uuid7())
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A new instance as its first commit leaves it: what a look at it would find."""
+
+    instance: Instance
+    variables: Variables
+    tokens: list[Token]
 
 
 @dataclass(slots=True, eq=False)
@@ -62,6 +72,7 @@ class Submission:
     misses: int = 0  # how often its tree was busy
     patient: bool = False  # tried again however long the database is away: its claim tells when it is late
     outcome: Outcome | None = None
+    beginning: Beginning | None = None  # of a start
     done: Callable[[Submission, BaseException | None], None] | None = None
 
 
@@ -151,6 +162,7 @@ class Step:
         crash_point(PLAYED)
         for made in changes:
             self._write(tx, game, made, result, handoff)
+            _note_beginnings(ready, made)
         _settle_waits(tx, result)
 
     def _write(
@@ -329,6 +341,20 @@ def _settle_waits(tx: Transaction, result: Played) -> None:
     finished = [s.delivery for s in result.played if s.delivery and isinstance(s.outcome, Applied | Stale)]
     if finished:
         messages.finish_deliveries(tx, finished, DeliveryStatus.DONE)
+
+
+def _note_beginnings(submissions: Iterable[Submission], made: Changes) -> None:
+    starts = {s.stimulus.instance_id: s for s in submissions if isinstance(s.stimulus, Started)}
+    if not starts:
+        return
+    variables = {s.id: s.variables | made.patches.get(s.id, {}) for s in made.scopes.inserted}
+    tokens: dict[str, list[Token]] = {}
+    for token in sorted((t for t in made.tokens.inserted if t.state not in GONE), key=lambda t: t.id):
+        tokens.setdefault(token.instance_id, []).append(token)
+    for instance in made.instances.inserted:
+        if instance.id in starts:  # its root scope has the same id
+            began = Beginning(instance, variables[instance.id], tokens.get(instance.id, []))
+            starts[instance.id].beginning = began
 
 
 def _receiver(submission: Submission) -> str:

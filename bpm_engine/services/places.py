@@ -1,0 +1,90 @@
+"""How much work this process takes on: places for tokens, by kind of handler and by topic.
+
+A place is taken from the claim, or the hand-off, until the handler has ended. Then its result goes to the
+committer, and most tokens come back at once with their next step. So a place whose result is on its way
+counts as taken for claims, but as free for hand-offs: claims would otherwise fill the place before the token
+is back, and every step of every instance would go through a claim.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from bpm_engine.handlers import Handler
+
+AHEAD = 0.25  # seconds of work that threads hold beyond what they run
+SHORTEST = 0.0001  # seconds: a handler counts as no shorter
+WEIGHT = 0.1  # of the latest handler in the moving average
+
+
+class Places:
+    """Thread-safe. `threads` run sync handlers, with at most `most` tokens held; `tasks` run async ones."""
+
+    def __init__(self, *, threads: int, tasks: int, most: int) -> None:
+        self._threads = threads
+        self._tasks = tasks
+        self._most = most
+        self._changed = threading.Condition()
+        self._taken: Counter[bool] = Counter()  # by handler.is_async
+        self._returning: Counter[bool] = Counter()  # ended, the result is not committed
+        self._topics: Counter[str] = Counter()
+        self._duration = AHEAD  # of sync handlers, a moving average in seconds
+
+    def wait(self, timeout: float, *, has_async: bool) -> int:
+        """How many tokens to claim, once there is room enough to be worth a statement, or the time is up."""
+        with self._changed:
+            worthwhile = max(1, self._window() // 4)
+            self._changed.wait_for(lambda: self._free(has_async) >= worthwhile, timeout)
+            return self._free(has_async)
+
+    def wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def has(self, handler: Handler) -> bool:
+        with self._changed:
+            return self._has(handler)
+
+    def take(self, handler: Handler) -> bool:
+        """False: there is none."""
+        with self._changed:
+            if not self._has(handler):
+                return False
+            self._taken[handler.is_async] += 1
+            self._topics[handler.topic] += 1
+            return True
+
+    def leave(self, handler: Handler, *, returning: bool = False) -> None:
+        """`returning`: until `returned` is told."""
+        with self._changed:
+            self._taken[handler.is_async] -= 1
+            self._topics[handler.topic] -= 1
+            if returning:
+                self._returning[handler.is_async] += 1
+            else:
+                self._changed.notify_all()
+
+    def returned(self, handler: Handler) -> None:
+        with self._changed:
+            self._returning[handler.is_async] -= 1
+            self._changed.notify_all()
+
+    def note_duration(self, seconds: float) -> None:
+        self._duration += (seconds - self._duration) * WEIGHT
+
+    def _free(self, has_async: bool) -> int:
+        threads = self._window() - self._taken[False] - self._returning[False]
+        tasks = self._tasks - self._taken[True] - self._returning[True] if has_async else 0
+        return max(threads, 0) + max(tasks, 0)
+
+    def _has(self, handler: Handler) -> bool:
+        capacity = self._tasks if handler.is_async else self._window()
+        below_limit = handler.limit is None or self._topics[handler.topic] < handler.limit
+        return self._taken[handler.is_async] < capacity and below_limit
+
+    def _window(self) -> int:
+        """How many tokens to hold for the threads: what they do in a quarter of a second, so that quick
+        handlers fill large transactions while slow ones leave the work to other workers."""
+        ahead = self._threads * AHEAD / max(self._duration, SHORTEST)
+        return int(min(max(self._threads, ahead), self._most))
