@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from bpm_engine.bpmn.graph import Graph, Repeat
 from bpm_engine.core.context import Definitions
 from bpm_engine.core.needs import Needs, union
@@ -42,7 +44,15 @@ from bpm_engine.core.waits import has_handlers, may_have
 
 
 def named(stimuli: Iterable[Stimulus]) -> Needs:
-    return union(_named(stimulus) for stimulus in stimuli)
+    answered = set()  # by far the most common: taken together at once
+    others = []
+    for stimulus in stimuli:
+        if isinstance(stimulus, WorkCompleted):
+            answered.add(stimulus.claim.token_id)
+        else:
+            others.append(_named(stimulus))
+    needs = union(others) if others else Needs()
+    return replace(needs, tokens=needs.tokens | answered) if answered else needs
 
 
 def _named(stimulus: Stimulus) -> Needs:

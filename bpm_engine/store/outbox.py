@@ -67,6 +67,11 @@ def mark_published(tx: Transaction, owner: str, event_ids: Iterable[str]) -> fro
     return frozenset(row.id for row in tx.execute(MARK_PUBLISHED, values))
 
 
+def pass_events(tx: Transaction, limit: int) -> int:
+    """Published without a receiver: the oldest that nobody holds; how many."""
+    return tx.execute(PASS_EVENTS, {"limit": limit, "now": tx.now()}).rowcount
+
+
 def postpone_events(
     tx: Transaction, owner: str, failures: Sequence[tuple[str, datetime, str]], *, attempts: int
 ) -> frozenset[str]:
@@ -165,6 +170,19 @@ MARK_PUBLISHED = (
     .values(status=OutboxStatus.PUBLISHED, published_at=NOW, lease_owner=None, error=None, updated_at=NOW)
     .where(event_outbox.c.id == _IDS.c.id, IS_MINE)
     .returning(event_outbox.c.id)
+)
+PASS_EVENTS = (
+    event_outbox.update()
+    .values(status=OutboxStatus.PUBLISHED, published_at=NOW, lease_owner=None, error=None, updated_at=NOW)
+    .where(
+        event_outbox.c.id.in_(
+            sa.select(event_outbox.c.id)
+            .where(event_outbox.c.status == fixed(OutboxStatus.PENDING), event_outbox.c.next_at <= NOW)
+            .order_by(event_outbox.c.next_at, event_outbox.c.id)
+            .limit(LIMIT)
+            .with_for_update(skip_locked=True)
+        )
+    )
 )
 _FAILED_COLUMNS: list[sa.Column[Any]] = [
     sa.Column("id", Id),

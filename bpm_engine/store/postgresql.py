@@ -55,6 +55,7 @@ class PostgreSQL:
             hide_parameters=True,
             connect_args=self._connect_arguments(),
         )
+        self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         sa.event.listen(self.engine, "connect", _load_ids_and_json)
         sa.event.listen(self.engine, "checkin", _note_rest)
         if config.pool_check:
@@ -95,7 +96,15 @@ class PostgreSQL:
                 connection.execute(_SET_TIMEOUTS, self._session())
             yield connection
 
-    reading = writing  # a reader takes no lock and READ COMMITTED costs nothing: there is no difference
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Each statement for itself: READ COMMITTED would promise no more, for two round trips."""
+        if self._config.transaction_pooler or self._config.row_level_security:  # settings of a transaction
+            with self.writing() as connection:
+                yield connection
+        else:
+            with self._reader.connect() as connection:
+                yield connection
 
     @contextmanager
     def joining(self, connection: sa.Connection) -> Iterator[None]:
