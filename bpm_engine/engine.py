@@ -35,6 +35,7 @@ from bpm_engine.api.starting import Starts
 from bpm_engine.api.tasks import Tasks
 from bpm_engine.api.views import Deployment, Finding, InstanceView
 from bpm_engine.config import Config
+from bpm_engine.data_stores import store_functions
 from bpm_engine.handlers import Duration, HandlerFunction, Retry
 from bpm_engine.publishers.publisher import Publisher
 from bpm_engine.runtime import Runtime
@@ -44,6 +45,7 @@ from bpm_engine.services.observer import Observer
 from bpm_engine.store.clock import Clock
 
 F = TypeVar("F", bound=HandlerFunction)
+P = TypeVar("P")
 DEFAULT_URL = "sqlite:///bpm.db"
 DEFAULT_TENANT = "default"
 STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -147,6 +149,33 @@ class Engine:
                 transactional=transactional,
             )
             return function
+
+        return register
+
+    def data_store(
+        self,
+        name: str,
+        *,
+        retry: Retry | None = None,
+        lease: Duration | None = None,
+        timeout: Duration | None = None,
+        limit: int | None = None,
+        transactional: bool = False,
+    ) -> Callable[[P], P]:
+        """Register a provider for a data store: an object with `read(work)`, `write(work, value)` or both."""
+
+        def register(provider: P) -> P:
+            for topic, function in store_functions(name, provider):
+                self._runtime.handlers.add(
+                    topic,
+                    function,
+                    retry=retry,
+                    lease=lease,
+                    timeout=timeout,
+                    limit=limit,
+                    transactional=transactional,
+                )
+            return provider
 
         return register
 

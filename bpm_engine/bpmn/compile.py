@@ -19,6 +19,7 @@ from bpm_engine.bpmn.compiling.flows import join_links, make_implicit_events, re
 from bpm_engine.bpmn.compiling.freezing import freeze
 from bpm_engine.bpmn.compiling.quantities import gather_tokens
 from bpm_engine.bpmn.compiling.repetition import Repetition
+from bpm_engine.bpmn.compiling.stores import add_store_steps
 from bpm_engine.bpmn.compiling.texts import Texts
 from bpm_engine.problems import Findings, Problem, error
 
@@ -43,7 +44,7 @@ def compile_process(
     findings = Findings()
     texts = Texts(findings, definitions.expression_language)
     draft = Draft(process, definitions, findings)
-    data = DataNames.of(process)
+    data = DataNames.of(process, definitions)
     Elements(draft, texts, data).place_all()
     _check_boundaries(draft)
     read_flows(draft, texts)
@@ -51,6 +52,7 @@ def compile_process(
     join_links(draft)
     Repetition(draft, texts, data).wrap_all()
     gather_tokens(draft)
+    add_store_steps(draft, data, texts)
     surround_ad_hoc_activities(draft)
     tie_handlers(draft)
     make_implicit_events(draft)

@@ -356,6 +356,25 @@ class Flow:
     line: int = field(default=0, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """An input or output set (10.4.2), as positions in the node's inputs or outputs."""
+
+    required: tuple[int, ...]
+    optional: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DataNeeds:
+    """What must be there before an activity begins, and when it has ended."""
+
+    input_sets: tuple[DataSet, ...] = ()  # the first that is available counts
+    output_sets: tuple[DataSet, ...] = ()
+    states: tuple[
+        tuple[str, str], ...
+    ] = ()  # variable with the state of a data object -> state it must be in
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     id: str
@@ -371,6 +390,7 @@ class Node:
     boundary: tuple[str, ...] = ()  # node ids of attached events, document order, without compensation
     inputs: tuple[tuple[str, Expression], ...] = ()
     outputs: tuple[tuple[str, Expression], ...] = ()
+    data: DataNeeds | None = None
     undo: str | None = None  # node id of the compensation handler
     is_undo: bool = False  # runs in compensation only; has no flows
     emit: str | None = None
@@ -409,7 +429,6 @@ class Graph:
     flows: Mapping[str, Flow]
     ahead: Mapping[str, Ahead]
     watched: frozenset[str] = frozenset()  # variables that a conditional event inside reads
-    data_stores: tuple[str, ...] = ()  # data store references that activities read or write
     content_hash: str = ""  # sha256 of the canonical form: equal content, equal hash
 
     network: nx.MultiDiGraph[str] = field(compare=False, repr=False)  # frozen; see the module docstring

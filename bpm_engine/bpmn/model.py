@@ -279,11 +279,19 @@ class DataAssociation(Element):
 
 
 @dataclass(frozen=True, slots=True)
+class DataSet:
+    """An input or output set: ids of data inputs or outputs."""
+
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class IoSpecification:
     inputs: tuple[DataItem, ...] = ()
     outputs: tuple[DataItem, ...] = ()
-    input_sets: tuple[tuple[str, ...], ...] = ()
-    output_sets: tuple[tuple[str, ...], ...] = ()
+    input_sets: tuple[DataSet, ...] = ()
+    output_sets: tuple[DataSet, ...] = ()
 
 
 # ------------------------------------------------------------------ flow elements

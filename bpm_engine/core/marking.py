@@ -24,6 +24,7 @@ from bpm_engine.core import (
     calls,
     compensation,
     conditions,
+    data_sets,
     incidents,
     joins,
     propagation,
@@ -440,7 +441,8 @@ def _enter(marking: Marking, token: Token) -> None:
         repetition.feed_more(marking, token)
         return
     if node.inputs:
-        visit.token = marking.put(token, local={**(token.local or {}), **visit.mapped(node.inputs)})
+        mapped = visit.mapped(node.inputs) if node.data is None else data_sets.inputs(visit, node.data)
+        visit.token = marking.put(token, local={**(token.local or {}), **mapped})
     marking.perform(visit, ENTER[node.kind](visit))
 
 
@@ -455,7 +457,7 @@ def _complete(marking: Marking, visit: Visit, data: Variables | None) -> None:
     """
     node, token = visit.node, visit.token
     if node.outputs:
-        data = visit.mapped(node.outputs)
+        data = visit.mapped(node.outputs) if node.data is None else data_sets.outputs(visit, node.data)
         kept = write(marking.draft, visit.graph, token.scope_id, None, data)
         if kept:
             token = visit.token = marking.put(token, local={**(token.local or {}), **kept})

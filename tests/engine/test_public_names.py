@@ -17,8 +17,8 @@ Problem Retry RetryLater ScheduleView StepView TaskView TokenView UnavailableErr
 CommentView ExternalTask FormField Health
 """
 CALLS = {
-    "": "begin close deploy doctor handler health observe run run_until_idle running send_message send_signal "
-    "start tenant",
+    "": "begin close data_store deploy doctor handler health observe run run_until_idle running send_message "
+    "send_signal start tenant",
     "batches": "cancel delete move purge resume retry set_variables suspend",
     "definitions": "find get xml",
     "external": "complete extend fail fetch throw_error",
@@ -36,6 +36,7 @@ READING = {
     "doctor",
     "find",
     "get",
+    "data_store",
     "handler",
     "health",
     "observe",

@@ -58,7 +58,7 @@ NOT_RUN: tuple[tuple[str, Callable[[Node], bool]], ...] = (
 
 
 def check_support(graph: Graph) -> list[Problem]:
-    return [*_unsupported_nodes(graph), *_data_stores(graph)]
+    return list(_unsupported_nodes(graph))
 
 
 def _unsupported_nodes(graph: Graph) -> Iterator[Problem]:
@@ -68,8 +68,3 @@ def _unsupported_nodes(graph: Graph) -> Iterator[Problem]:
                 yield UNSUPPORTED_ELEMENT.at(
                     f"{name} are not run yet", element_id=node.element, line=node.line
                 )
-
-
-def _data_stores(graph: Graph) -> Iterator[Problem]:
-    for store in graph.data_stores:
-        yield UNSUPPORTED_ELEMENT.at("data stores are not run yet", element_id=store, line=graph.line)

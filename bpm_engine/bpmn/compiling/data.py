@@ -1,8 +1,10 @@
 """Data objects, properties and data associations, as far as they mean something for variables.
 
-A data object or property is a variable of its scope, born with it. A data association between it and
-a data input or output of an activity (10.4.1) is a mapping. Associations that only draw a line, with no
-data input or output at the activity's end, as modellers write them, are documentation.
+A data object, property or data store reference is a variable of its scope, born with it. A data association
+between it and a data input or output of an activity (10.4.1) is a mapping. Written through a reference with
+a state, an object is in that state, which the variable `order_state` tells; read through one, it must be.
+Associations that only draw a line, with no data input or output at the activity's end, as modellers write
+them, are documentation.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bpm_engine.bpmn import model
-from bpm_engine.bpmn.compiling.draft import Draft, Mappings
+from bpm_engine.bpmn import graph, model
+from bpm_engine.bpmn.compiling.draft import Draft, Mappings, StoreUse
 from bpm_engine.bpmn.compiling.texts import Texts
 from bpm_engine.bpmn.expressions import Expression
+from bpm_engine.bpmn.stores import Operation
 from bpm_engine.problems import warning
 
 DATA_ASSOCIATION_IGNORED = warning(
@@ -25,6 +28,15 @@ DATA_ASSOCIATION_IGNORED = warning(
 )
 
 _PLACEHOLDER = "__targetRef_placeholder"  # written by bpmn.io, means nothing
+
+
+_BORN = ("object", "property", "store_reference")
+
+
+def _store_name(reference: model.DataItem, definitions: model.Definitions) -> str:
+    """All references to one store are one store; without one, the reference stands for it."""
+    store = definitions.data_stores.get(reference.refers_to or "")
+    return (store.name or store.id) if store else (reference.name or reference.id)
 
 
 def variable_name(item: model.DataItem) -> str:
@@ -37,25 +49,25 @@ class DataNames:
     """Which variable each data item of a process is."""
 
     variables: dict[str, str] = field(default_factory=dict)  # id of an item -> variable
-    stores: set[str] = field(default_factory=set)
+    stores: dict[str, str] = field(default_factory=dict)  # id of a store reference -> name of the store
+    states: dict[str, tuple[str, str]] = field(default_factory=dict)  # id -> variable of the state, state
 
     @classmethod
-    def of(cls, process: model.Process) -> DataNames:
+    def of(cls, process: model.Process, definitions: model.Definitions) -> DataNames:
         names = cls()
         items = list(_items(process))
         for item in items:
-            names._note(item)
+            names.variables[item.id] = variable_name(item)
+            if item.kind == "store_reference":
+                names.stores[item.id] = _store_name(item, definitions)
         by_id = {item.id: item for item in items}
         for item in items:
             if item.kind == "object_reference":
                 names._share(item, by_id.get(item.refers_to or ""))
+        for item in items:
+            if item.state and item.kind in ("object", "object_reference"):
+                names.states[item.id] = (f"{names.variables[item.id]}_state", item.state)
         return names
-
-    def _note(self, item: model.DataItem) -> None:
-        if item.kind == "store_reference":
-            self.stores.add(item.id)
-        else:
-            self.variables[item.id] = variable_name(item)
 
     def _share(self, reference: model.DataItem, target: model.DataItem | None) -> None:
         """All references to one object are one variable; modellers often name the reference only."""
@@ -65,9 +77,19 @@ class DataNames:
             self.variables[target.id] = variable_name(reference if reference.name.isidentifier() else target)
         self.variables[reference.id] = self.variables[target.id]
 
-    def locals(self, items: Iterable[model.DataItem]) -> tuple[tuple[str, Expression | None], ...]:
-        born = (item for item in items if item.kind in ("object", "property") and item.name != _PLACEHOLDER)
-        return tuple((name, None) for name in dict.fromkeys(self.variables[item.id] for item in born))
+    def locals(
+        self, items: Iterable[model.DataItem], texts: Texts
+    ) -> tuple[tuple[str, Expression | None], ...]:
+        """What is born with a scope; where states are told, also the state of an object."""
+        with_state = {variable for variable, _ in self.states.values()}
+        born: dict[str, Expression | None] = {}
+        for item in items:
+            if item.kind not in _BORN or item.name == _PLACEHOLDER:
+                continue
+            born.setdefault(self.variables[item.id], None)
+            if (variable := f"{self.variables[item.id]}_state") in with_state:
+                born[variable] = texts.template(item.state, item) if item.state else None
+        return tuple(born.items())
 
 
 def _items(process: model.Process) -> Iterator[model.DataItem]:
@@ -86,26 +108,82 @@ def _items(process: model.Process) -> Iterator[model.DataItem]:
                 yield from node.properties
 
 
-def association_mappings(
-    node: model.Activity | model.Event, names: DataNames, draft: Draft, texts: Texts
-) -> tuple[Mappings, Mappings]:
-    """The input and output mappings that a node's data associations amount to."""
+@dataclass(slots=True)
+class Associated:
+    """What the data associations of a node amount to: mappings, and what they belong to."""
+
+    inputs: list[tuple[str, Expression]] = field(default_factory=list)
+    outputs: list[tuple[str, Expression]] = field(default_factory=list)
+    places: dict[str, list[int]] = field(default_factory=dict)  # id of a data input or output -> positions
+    states: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(
+        self, item: str, into: list[tuple[str, Expression]], pairs: Iterable[tuple[str, Expression]]
+    ) -> None:
+        for pair in pairs:
+            self.places.setdefault(item, []).append(len(into))
+            into.append(pair)
+
+    def needs(self, io: model.IoSpecification | None) -> graph.DataNeeds | None:
+        found = graph.DataNeeds(
+            self._sets(io.input_sets) if io else (),
+            self._sets(io.output_sets) if io else (),
+            tuple(dict.fromkeys(self.states)),
+        )
+        return found if found != graph.DataNeeds() else None
+
+    def _sets(self, sets: tuple[model.DataSet, ...]) -> tuple[graph.DataSet, ...]:
+        placed = tuple(graph.DataSet(self._placed(s.required), self._placed(s.optional)) for s in sets)
+        return placed if any(s.required or s.optional for s in placed) else ()
+
+    def _placed(self, items: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(place for item in items for place in self.places.get(item, ()))
+
+
+def associated(
+    node: model.Activity | model.Event,
+    names: DataNames,
+    draft: Draft,
+    texts: Texts,
+    first: tuple[Mappings, Mappings],
+) -> Associated:
+    """The mappings of a node: those that are there first, then what its data associations amount to."""
     inside = {item.id: variable_name(item) for item in _inside(node)}
-    inputs: list[tuple[str, Expression]] = []
-    outputs: list[tuple[str, Expression]] = []
+    found = Associated(list(first[0]), list(first[1]))
+    variables = ChainMap(inside, names.variables)
     for association in node.data_associations:
-        if association.direction == "input" and association.target in inside:
-            into, away = inputs, association.sources
-        elif association.direction == "output" and any(source in inside for source in association.sources):
-            into, away = outputs, (association.target or "",)
+        pairs = (
+            list(_association(association, variables, node, draft, texts))
+            if _counts(association, inside)
+            else []
+        )
+        if not pairs:
+            continue
+        if association.direction == "input":
+            found.add(association.target or "", found.inputs, pairs)
+            found.states += [names.states[end] for end in association.sources if end in names.states]
+            draft.store_uses += _uses(node, association.sources, names, "read")
         else:
-            continue
-        stores = [end for end in away if end in names.stores]
-        if stores:
-            draft.data_stores += stores
-            continue
-        into.extend(_association(association, ChainMap(inside, names.variables), node, draft, texts))
-    return tuple(inputs), tuple(outputs)
+            stated = names.states.get(association.target or "")
+            if stated is not None:
+                pairs.append((stated[0], texts.template(stated[1], node)))
+            source = next(source for source in association.sources if source in inside)
+            found.add(source, found.outputs, pairs)
+            draft.store_uses += _uses(node, (association.target or "",), names, "write")
+    return found
+
+
+def _counts(association: model.DataAssociation, inside: Mapping[str, str]) -> bool:
+    """A line that ends at no data input or output of the activity is documentation."""
+    if association.direction == "input":
+        return association.target in inside
+    return any(source in inside for source in association.sources)
+
+
+def _uses(
+    node: model.FlowNode, ends: Iterable[str], names: DataNames, operation: Operation
+) -> list[StoreUse]:
+    return [StoreUse(node.id, end, operation) for end in ends if end in names.stores]
 
 
 def _inside(node: model.Activity | model.Event) -> Iterator[model.DataItem]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bpm_engine.bpmn.expressions import Expression
-from bpm_engine.bpmn.graph import Activated, Flow, Kind, Scope, Spec
+from bpm_engine.bpmn.graph import Activated, DataNeeds, Flow, Kind, Scope, Spec
 from bpm_engine.bpmn.model import Container, Definitions, Element, FlowNode, Process
+from bpm_engine.bpmn.stores import Operation
 from bpm_engine.problems import Findings, error
 
 BROKEN_REFERENCE = error(
@@ -37,6 +38,7 @@ class NodeDraft:
     spec: Spec | None = None
     inputs: Mappings = ()
     outputs: Mappings = ()
+    data: DataNeeds | None = None
     undo: str | None = None
     is_undo: bool = False
     emit: str | None = None
@@ -67,6 +69,15 @@ class ScopeDraft:
     activate: Activated | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StoreUse:
+    """An element reads or writes a data store, by one of its references."""
+
+    element: str
+    reference: str
+    operation: Operation
+
+
 @dataclass(slots=True)
 class Draft:
     """One process on its way from model to graph."""
@@ -79,7 +90,7 @@ class Draft:
     flows: dict[str, Flow] = field(default_factory=dict)
     elements: dict[str, FlowNode] = field(default_factory=dict)  # the model's nodes by id
     containers: list[Container] = field(default_factory=list)
-    data_stores: list[str] = field(default_factory=list)
+    store_uses: list[StoreUse] = field(default_factory=list)
     broken: bool = False
 
     def add(self, node: NodeDraft) -> None:

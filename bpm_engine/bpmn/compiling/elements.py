@@ -7,11 +7,12 @@ markers and associations.
 from __future__ import annotations
 
 from bpm_engine.bpmn import graph, model
-from bpm_engine.bpmn.compiling.data import DataNames, association_mappings
+from bpm_engine.bpmn.compiling.data import DataNames, associated
 from bpm_engine.bpmn.compiling.draft import Draft, Mappings, NodeDraft, ScopeDraft, ScopeKind
 from bpm_engine.bpmn.compiling.events import Events
 from bpm_engine.bpmn.compiling.tasks import Meaning, Tasks
 from bpm_engine.bpmn.compiling.texts import Texts
+from bpm_engine.bpmn.expressions import Notation, compile_expression
 from bpm_engine.bpmn.graph import Kind
 from bpm_engine.problems import error
 
@@ -21,6 +22,7 @@ EVENT_WITHOUT_TRIGGER = error(
     "Give the event a definition: message, timer, signal …",
 )
 
+EMPTY = compile_expression("None", notation=Notation.PLAIN)
 _SCOPE_KINDS: dict[str, ScopeKind] = {"transaction": "transaction", "adHocSubProcess": "adhoc"}
 _GATEWAY_KINDS = {
     "exclusiveGateway": Kind.CHOICE,
@@ -43,7 +45,7 @@ class Elements:
         """Walk all containers, outermost first, without recursion: files may nest deeply."""
         process = self._draft.process
         root = ScopeDraft(id=process.id, parent=None, kind="process", saga=process.settings.saga)
-        root.locals = self._data.locals((*process.properties, *process.content.data))
+        root.locals = self._data.locals((*process.properties, *process.content.data), self._texts)
         self._draft.scopes[root.id] = root
         pending: list[tuple[model.Container, str, str | None]] = [(process.content, root.id, None)]
         while pending:
@@ -80,7 +82,7 @@ class Elements:
     def _add(self, node: model.FlowNode, scope: str, meaning: Meaning) -> None:
         kind, spec = meaning
         settings = node.settings
-        inputs, outputs = self._mappings(node)
+        inputs, outputs, data = self._mappings(node)
         draft = NodeDraft(
             id=node.id,
             kind=kind,
@@ -92,6 +94,7 @@ class Elements:
             spec=spec,
             inputs=inputs,
             outputs=outputs,
+            data=data,
             emit=settings.emit,
             async_before=settings.async_before,
             async_after=settings.async_after,
@@ -108,14 +111,24 @@ class Elements:
         if kind is Kind.SCOPE:
             self._draft.scopes[node.id].isolated = bool(outputs)
 
-    def _mappings(self, node: model.FlowNode) -> tuple[Mappings, Mappings]:
+    def _mappings(self, node: model.FlowNode) -> tuple[Mappings, Mappings, graph.DataNeeds | None]:
         settings = node.settings
         inputs = tuple((m.name, self._texts.expression(m.value, node)) for m in settings.inputs)
         outputs = tuple((m.name, self._texts.expression(m.value, node)) for m in settings.outputs)
-        if isinstance(node, model.Activity | model.Event) and node.data_associations:
-            more_inputs, more_outputs = association_mappings(node, self._data, self._draft, self._texts)
-            return inputs + more_inputs, outputs + more_outputs
-        return inputs, outputs
+        if not isinstance(node, model.Activity | model.Event):
+            return inputs, outputs, None
+        inputs = self._properties(node) + inputs
+        if not node.data_associations:
+            return inputs, outputs, None
+        found = associated(node, self._data, self._draft, self._texts, (inputs, outputs))
+        io = node.io if isinstance(node, model.Activity) else None
+        return tuple(found.inputs), tuple(found.outputs), found.needs(io)
+
+    def _properties(self, node: model.Activity | model.Event) -> Mappings:
+        """The properties of a task are variables of each of its activations; of a scope, see its locals."""
+        if not isinstance(node, model.Task):
+            return ()
+        return tuple((name, EMPTY) for name, _ in self._data.locals(node.properties, self._texts))
 
     # -------------------------------------------------------------- sub-processes
 
@@ -126,7 +139,7 @@ class Elements:
             parent=parent,
             kind=kind,
             saga=node.settings.saga,
-            locals=self._data.locals((*node.properties, *node.content.data)),
+            locals=self._data.locals((*node.properties, *node.content.data), self._texts),
             ordering=node.ordering,
             completion=self._texts.optional(node.completion_condition, node) if kind == "adhoc" else None,
             cancel_remaining=node.cancel_remaining,

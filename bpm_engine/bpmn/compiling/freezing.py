@@ -38,7 +38,6 @@ def freeze(draft: Draft, texts: Texts) -> Graph:
         flows=flows,
         ahead=look_ahead(nodes, scopes),
         watched=_watched(nodes, process.id),
-        data_stores=tuple(dict.fromkeys(draft.data_stores)),
         network=network_of(nodes, flows, scopes),
     )
     return replace(frozen, content_hash=content_hash(frozen))
@@ -97,6 +96,7 @@ def _nodes(draft: Draft, scopes: FrozenDict[str, Scope]) -> FrozenDict[str, Node
                 boundary=tuple(boundaries.get(node.id, ())),
                 inputs=node.inputs,
                 outputs=node.outputs,
+                data=node.data,
                 undo=node.undo,
                 is_undo=node.is_undo,
                 emit=node.emit,

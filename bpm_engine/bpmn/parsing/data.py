@@ -11,6 +11,7 @@ from bpm_engine.bpmn.model import (
     DataAssignment,
     DataAssociation,
     DataItem,
+    DataSet,
     DataStore,
     IoSpecification,
     ItemDefinition,
@@ -61,18 +62,23 @@ def io_specification(reading: Reading, owner: etree._Element) -> IoSpecification
     return IoSpecification(
         inputs=data_items(reading, element, "dataInput"),
         outputs=data_items(reading, element, "dataOutput"),
-        input_sets=_sets(reading, element, "inputSet", "dataInputRefs"),
-        output_sets=_sets(reading, element, "outputSet", "dataOutputRefs"),
+        input_sets=_sets(reading, element, "Input"),
+        output_sets=_sets(reading, element, "Output"),
     )
 
 
-def _sets(
-    reading: Reading, element: etree._Element, set_name: str, member_name: str
-) -> tuple[tuple[str, ...], ...]:
-    return tuple(
-        tuple(reading.name_of(text_of(member)) for member in children(found, member_name))
-        for found in children(element, set_name)
-    )
+def _sets(reading: Reading, element: etree._Element, what: Literal["Input", "Output"]) -> tuple[DataSet, ...]:
+    """What is optional is listed twice: among the members, and once more as optional (10.4.2)."""
+    sets = []
+    for found in children(element, f"{what.lower()}Set"):
+        optional = _members(reading, found, f"optional{what}Refs")
+        members = _members(reading, found, f"data{what}Refs")
+        sets.append(DataSet(tuple(name for name in members if name not in optional), optional))
+    return tuple(sets)
+
+
+def _members(reading: Reading, found: etree._Element, name: str) -> tuple[str, ...]:
+    return tuple(reading.name_of(text_of(member)) for member in children(found, name))
 
 
 def data_associations(reading: Reading, owner: etree._Element) -> tuple[DataAssociation, ...]:

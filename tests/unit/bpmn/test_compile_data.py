@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.definitions import bpmn, codes, compiled, compiled_with_problems
 
-from bpm_engine.bpmn.graph import Catch, MessageEvent
+from bpm_engine.bpmn.graph import Catch, MessageEvent, Work
 
 IO = (
     '<ioSpecification><dataInput id="in1" name="amount"/><dataOutput id="out1" name="receipt"/>'
@@ -96,8 +96,12 @@ def test_a_data_store_that_is_used_is_known_to_the_graph() -> None:
             roots='<dataStore id="db" name="db"/>',
         )
     )
-    assert graph.data_stores == ("ref",)
-    assert graph.nodes["t"].inputs == ()
+    step = graph.nodes["t#read_ref"]
+    assert isinstance(step.spec, Work)
+    assert (step.spec.topic, step.spec.properties["store"]) == ("data-store:db:read", "db")
+    assert [flow.target for flow in step.outgoing] == ["t"]
+    assert [name for name, _ in step.outputs] == ["ref"]
+    assert [(name, value.source) for name, value in graph.nodes["t"].inputs] == [("amount", "ref")]
 
 
 def test_what_a_message_brings_goes_through_the_data_output_of_the_event() -> None:

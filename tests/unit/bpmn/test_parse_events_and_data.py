@@ -11,6 +11,7 @@ from bpm_engine.bpmn.model import (
     CancelDefinition,
     CompensateDefinition,
     ConditionalDefinition,
+    DataSet,
     Definitions,
     ErrorDefinition,
     EscalationDefinition,
@@ -179,8 +180,8 @@ def test_data_elements_and_associations() -> None:
     assert task.io is not None
     assert (task.io.inputs[0].name, task.io.input_sets, task.io.output_sets) == (
         "order",
-        (("in",),),
-        (("out",),),
+        (DataSet(("in",)),),
+        (DataSet(("out",)),),
     )
     into, out = task.data_associations
     assert (into.direction, into.sources, into.target) == ("input", ("r",), "in")

@@ -1,0 +1,70 @@
+"""Input and output sets (10.4.2): which data an activity begins with, and which it hands on.
+
+The first input set whose required inputs all have a value is taken; its optional inputs are empty where they
+have none. When no set is available, or a data object is not in the state that is asked for, the activity
+cannot begin: an incident, to be tried again when the data is there. Output sets are the same at the end of
+the activity, but an optional output without a value is not written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bpm_engine.bpmn.expressions import Expression, ExpressionError
+from bpm_engine.bpmn.graph import DataNeeds, DataSet
+from bpm_engine.core.effects import Fault
+from bpm_engine.core.state import Json, Variables
+
+if TYPE_CHECKING:
+    from bpm_engine.core.visit import Visit
+
+Pairs = tuple[tuple[str, Expression], ...]
+MISSING = frozenset({"UNKNOWN_VARIABLE", "UNKNOWN_KEY"})
+
+
+def inputs(visit: Visit, needs: DataNeeds) -> Variables:
+    seen = visit.view()
+    for variable, state in needs.states:
+        if seen.get(variable) != state:
+            raise Fault(
+                "DATA_STATE",
+                f"{visit.node.id!r} needs {variable!r} to be {state!r}, not {seen.get(variable)!r:.80}",
+            )
+    if not needs.input_sets:
+        return visit.mapped(visit.node.inputs)
+    return _chosen(visit, visit.node.inputs, needs.input_sets, "input", keep_empty=True)
+
+
+def outputs(visit: Visit, needs: DataNeeds) -> Variables:
+    if not needs.output_sets:
+        return visit.mapped(visit.node.outputs)
+    return _chosen(visit, visit.node.outputs, needs.output_sets, "output", keep_empty=False)
+
+
+def _chosen(
+    visit: Visit, pairs: Pairs, sets: tuple[DataSet, ...], what: str, *, keep_empty: bool
+) -> Variables:
+    members = {place for each in sets for place in (*each.required, *each.optional)}
+    always = {
+        name: visit.json(pairs[place][1]) for place, (name, _) in enumerate(pairs) if place not in members
+    }
+    lacking: list[str] = []
+    for each in sets:
+        values = {place: _value(visit, pairs[place][1]) for place in (*each.required, *each.optional)}
+        missing = [pairs[place][0] for place in each.required if values[place] is None]
+        if not missing:
+            kept = {place: value for place, value in values.items() if keep_empty or value is not None}
+            return always | {pairs[place][0]: value for place, value in kept.items()}
+        lacking += missing
+    names = ", ".join(dict.fromkeys(lacking))
+    raise Fault("DATA_UNAVAILABLE", f"no {what} set of {visit.node.id!r} is available: {names} is empty")
+
+
+def _value(visit: Visit, expression: Expression) -> Json:
+    """None: there is no value."""
+    try:
+        return visit.json(expression)
+    except ExpressionError as error:
+        if error.code in MISSING:
+            return None
+        raise
