@@ -69,12 +69,22 @@ POSTGRESQL = [
     " FOR EACH STATEMENT EXECUTE FUNCTION bpm_keep_log()",
     "CREATE TRIGGER bpm_delete_rule BEFORE DELETE ON process_instance"
     " FOR EACH ROW EXECUTE FUNCTION bpm_keep_instance()",
+    """
+    CREATE FUNCTION bpm_end_log() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+    BEGIN
+        DELETE FROM execution_log WHERE instance_id = OLD.id;
+        RETURN NULL;
+    END $$
+    """,
+    "CREATE TRIGGER bpm_log_goes AFTER DELETE ON process_instance"
+    " FOR EACH ROW EXECUTE FUNCTION bpm_end_log()",
     "CREATE TRIGGER bpm_immutable BEFORE UPDATE ON process_definition"
     " FOR EACH ROW EXECUTE FUNCTION bpm_keep_definition()",
     # ALWAYS: session_replication_role = replica would skip them otherwise.
     "ALTER TABLE execution_log ENABLE ALWAYS TRIGGER bpm_append_only",
     "ALTER TABLE execution_log ENABLE ALWAYS TRIGGER bpm_no_truncate",
     "ALTER TABLE process_instance ENABLE ALWAYS TRIGGER bpm_delete_rule",
+    "ALTER TABLE process_instance ENABLE ALWAYS TRIGGER bpm_log_goes",
     "ALTER TABLE process_definition ENABLE ALWAYS TRIGGER bpm_immutable",
     # The hot tables are vacuumed often and in small bites.
     "ALTER TABLE token SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,"
@@ -92,6 +102,8 @@ SQLITE = [
     "CREATE TRIGGER bpm_delete_rule BEFORE DELETE ON process_instance WHEN OLD.purged_at IS NULL"
     " BEGIN SELECT RAISE(ABORT,"
     " 'process_instance: only what has ended and is past its purge time can be deleted'); END",
+    "CREATE TRIGGER bpm_log_goes AFTER DELETE ON process_instance"
+    " BEGIN DELETE FROM execution_log WHERE instance_id = OLD.id; END",
     "CREATE TRIGGER bpm_immutable BEFORE UPDATE ON process_definition"
     " BEGIN SELECT RAISE(ABORT, 'process_definition is immutable: deploy a new version'); END",
 ]
@@ -130,7 +142,10 @@ def downgrade() -> None:
         op.drop_table(table)
     only_on(
         "postgresql",
-        [f"DROP FUNCTION {name}()" for name in ("bpm_keep_log", "bpm_keep_instance", "bpm_keep_definition")],
+        [
+            f"DROP FUNCTION bpm_{name}()"
+            for name in ("keep_log", "end_log", "keep_instance", "keep_definition")
+        ],
     )
 
 
@@ -467,12 +482,6 @@ def create_tables() -> None:
             "commented",
             "ended",
             name="execution_log_kind_check",
-        ),
-        sa.ForeignKeyConstraint(
-            ["instance_id"],
-            ["process_instance.id"],
-            name=op.f("execution_log_instance_id_fkey"),
-            ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("instance_id", "seq", name=op.f("execution_log_pkey")),
         sqlite_strict=True,
