@@ -473,6 +473,7 @@ def create_tables() -> None:
             "compensated",
             "variables",
             "moved",
+            "migrated",
             "suspended",
             "resumed",
             "recovered",

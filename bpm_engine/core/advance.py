@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bpm_engine.core import adhoc, answers, operations, people, starting
+from bpm_engine.core import adhoc, answers, migration, operations, people, starting
 from bpm_engine.core.changes import Changes, Outcome, Refused
 from bpm_engine.core.context import Context, Definitions
 from bpm_engine.core.draft import Draft
@@ -25,6 +25,7 @@ from bpm_engine.core.stimuli import (
     ErrorThrown,
     LeaseExpired,
     MessageDelivered,
+    MigrationRequested,
     PersonAsked,
     ResumeRequested,
     RetryRequested,
@@ -68,6 +69,7 @@ ANSWERS: Mapping[type, Answer] = {
     VariablesSet: operations.set_variables,
     ActivitySelected: adhoc.select,
     TokensMoved: operations.move_tokens,
+    MigrationRequested: migration.migrate,
 }
 
 

@@ -67,6 +67,7 @@ class Changes(msgspec.Struct):
     instances: Rows[Instance] = msgspec.field(default_factory=Rows)
     scopes: Rows[Scope] = msgspec.field(default_factory=Rows)
     patches: dict[str, Variables] = {}  # scope id -> written keys, updated scopes
+    places: dict[str, str] = {}  # scope id -> node id, of scopes that a migration gave another node
     tokens: Rows[Token] = msgspec.field(default_factory=Rows)
     joins: Rows[Join] = msgspec.field(default_factory=Rows)
     timers: Rows[Timer] = msgspec.field(default_factory=Rows)

@@ -117,6 +117,7 @@ class Draft:
         "messages",
         "outbox",
         "patches",
+        "places",
         "population",
         "scopes",
         "seq",
@@ -144,6 +145,7 @@ class Draft:
         self.tasks: Table[str, HumanTask] = Table(snapshot.tasks, undo)
         self.compensations: Table[str, CompensationRecord] = Table(snapshot.compensations, undo)
         self.patches: dict[str, Variables] = {}
+        self.places: dict[str, str] = {}  # scope id -> node id, changed by a migration
         self.seq: dict[str, int] = {}  # instance id -> last log number
         self.population: dict[str, int] = {}  # instance id -> live tokens
         self.steps: dict[str, int] = {}  # instance id -> automatic steps since the last rest
@@ -183,6 +185,10 @@ class Draft:
             patch = self.patches[scope_id] = {}
         self.undo.append((patch, name, patch.get(name, NOTHING)))
         patch[name] = value
+
+    def place(self, scope_id: str, node_id: str) -> None:
+        self.undo.append((self.places, scope_id, self.places.get(scope_id, NOTHING)))
+        self.places[scope_id] = node_id
 
     def set_counter(self, counters: dict[str, int], instance_id: str, value: int) -> None:
         self.undo.append((counters, instance_id, counters.get(instance_id, NOTHING)))
@@ -297,6 +303,7 @@ class Draft:
             instances=self.instances.rows(),
             scopes=self._scopes(),
             patches={k: patch for k, patch in self.patches.items() if patch and k in self.scopes.base},
+            places=self.places,
             tokens=self.tokens.rows(),
             joins=self.joins.rows(),
             timers=_without(self.timers.rows(), TimerStatus.SCHEDULED),

@@ -148,6 +148,14 @@ def join_at(marking: Marking, token: Token) -> Join:
     return join
 
 
+def fire_if_complete(marking: Marking, scope: Scope, node: Node) -> None:
+    """A parallel join that came to have all it needs without an arrival."""
+    join = marking.draft.joins.get((scope.id, node.id))
+    while join is not None and join.arrivals and parallel_fires(node, join):
+        _fire_waiting(marking, parked_at(marking, join)[0])
+        join = marking.draft.joins.get((scope.id, node.id))
+
+
 def parked_at(marking: Marking, join: Join) -> list[Token]:
     """First come, first served; ids settle ties, so that the choice is the same everywhere."""
     here = [

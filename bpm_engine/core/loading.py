@@ -23,6 +23,7 @@ from bpm_engine.core.stimuli import (
     ErrorThrown,
     LeaseExpired,
     MessageDelivered,
+    MigrationRequested,
     PersonAsked,
     ResumeRequested,
     RetryRequested,
@@ -75,6 +76,9 @@ def _named(stimulus: Stimulus) -> Needs:
         case VariablesSet():
             scopes = frozenset({stimulus.scope_id} if stimulus.scope_id else ())
             return Needs(instances=frozenset({stimulus.instance_id}), scopes=scopes)
+        case MigrationRequested():
+            whole, target = frozenset({stimulus.instance_id}), frozenset({stimulus.definition_id})
+            return Needs(instances=whole, complete=whole, records=whole, graphs=target)
         case CancelRequested() | SuspendRequested() | ResumeRequested() | RetryRequested() | TokensMoved():
             whole = frozenset({stimulus.instance_id})
             return Needs(instances=whole, complete=whole)  # a root scope has the id of its instance

@@ -289,6 +289,7 @@ class LogKind(Word):
     COMPENSATED = "compensated"
     VARIABLES = "variables"
     MOVED = "moved"
+    MIGRATED = "migrated"  # to another version
     SUSPENDED = "suspended"
     RESUMED = "resumed"
     RECOVERED = "recovered"

@@ -199,6 +199,14 @@ class TokensMoved(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     to_node: str | None
 
 
+class MigrationRequested(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The instance goes over to another version; `mapping` names nodes and flows that were renamed."""
+
+    instance_id: str
+    definition_id: str
+    mapping: dict[str, str] = {}
+
+
 Stimulus = (
     Started
     | WorkCompleted
@@ -221,4 +229,5 @@ Stimulus = (
     | VariablesSet
     | TokensMoved
     | ActivitySelected
+    | MigrationRequested
 )

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from bpm_engine.bpmn.expressions import to_json
 from bpm_engine.bpmn.graph import (
     Boundary,
+    Catch,
     ConditionEvent,
     EventSpec,
     Graph,
@@ -136,9 +137,16 @@ def _open_task(marking: Marking, token: Token, effect: AskPerson) -> None:
     marking.draft.tasks.put(task.id, task)
 
 
+def begin(marking: Marking, scope: Scope, token: Token | None, node: Node) -> None:
+    """The events of one more node are awaited, by a token that rests already or by its scope."""
+    for awaited in _awaited(node):
+        seen = view(marking.draft, scope.id, None if token is None else token.local)
+        _open(marking, scope, None if token is None else token.id, awaited, seen)
+
+
 def _awaited(node: Node) -> list[Awaited]:
     spec = node.spec
-    assert isinstance(spec, Boundary | Start)
+    assert isinstance(spec, Boundary | Start | Catch)
     return [Awaited(node.id, index, event) for index, event in enumerate(spec.events)]
 
 
@@ -309,6 +317,11 @@ def _close_tasks(marking: Marking, token: Token) -> None:
     for task in tasks.where("token_id", token.id):
         if task.status is TaskStatus.OPEN:
             tasks.put(task.id, replace(task, status=TaskStatus.CANCELLED, version=task.version + 1))
+
+
+def drop(marking: Marking, subscription: Subscription) -> None:
+    cancelled = replace(subscription, status=SubscriptionStatus.CANCELLED)
+    marking.draft.subscriptions.put(subscription.id, cancelled)
 
 
 def close_retry(marking: Marking, token: Token) -> None:

@@ -55,6 +55,8 @@ def apply(tx: Transaction, changes: Changes, *, message_ttl: timedelta = timedel
     _write(tx, INSERT_COMPENSATIONS, changes.compensations.inserted)
     _update_tokens(tx, changes)
     _update_scopes(tx, changes.scopes.updated, changes.patches)
+    if changes.places:
+        UPDATE_PLACES.execute(tx, sorted(changes.places.items()))
     _write_instances(tx, UPDATE_INSTANCES, changes.instances.updated)
     _write(tx, UPDATE_JOINS, changes.joins.updated)
     _write(tx, UPDATE_TIMERS, changes.timers.updated)
@@ -177,3 +179,9 @@ def _updating_scopes(*more: sa.Column[Any]) -> Bulk:
 
 UPDATE_SCOPES = _updating_scopes()
 UPDATE_SCOPES_AND_VARIABLES = _updating_scopes(sa.Column("patch", Json))
+UPDATE_PLACES = updating(
+    [scope.c.id, scope.c.node_id],
+    lambda given: (
+        scope.update().values(node_id=given["node_id"], updated_at=NOW).where(scope.c.id == given["id"])
+    ),
+)

@@ -375,6 +375,15 @@ class Player:
     def move(self, from_node: str | None, to_node: str | None) -> Outcome:
         return self._play_one(s.TokensMoved(instance_id=self.root, from_node=from_node, to_node=to_node))
 
+    def migrate(
+        self, definition_id: str, mapping: dict[str, str] | None = None, instance_id: str | None = None
+    ) -> Outcome:
+        """To another of the given files: `p:2` is the second one with the key `p`."""
+        stimulus = s.MigrationRequested(
+            instance_id=instance_id or self.root, definition_id=definition_id, mapping=mapping or {}
+        )
+        return self._play_one(stimulus)
+
     # ------------------------------------------------------------------ looking
 
     def instance(self, instance_id: str | None = None) -> Instance:
