@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bpm_engine.api.batches import BatchOutcome, BatchProgress, BatchReport
+    from bpm_engine.api.migrations import MarkingForecast, MigrationForecast, MigrationStep, MigrationView
     from bpm_engine.api.views import (
         CommentView,
         DefinitionView,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         TaskView,
         TokenView,
     )
+    from bpm_engine.api.walks import BatchOutcome, BatchProgress, BatchReport
     from bpm_engine.bpmn.model import FormField
     from bpm_engine.config import Config
     from bpm_engine.engine import Engine
@@ -66,7 +67,11 @@ __all__ = [
     "InstanceView",
     "InvalidInputError",
     "LeaseLostError",
+    "MarkingForecast",
     "MessageResult",
+    "MigrationForecast",
+    "MigrationStep",
+    "MigrationView",
     "NotFoundError",
     "Page",
     "Problem",
@@ -81,7 +86,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "bpm_engine.api.batches": {"BatchOutcome", "BatchProgress", "BatchReport"},
+    "bpm_engine.api.walks": {"BatchOutcome", "BatchProgress", "BatchReport"},
+    "bpm_engine.api.migrations": {"MarkingForecast", "MigrationForecast", "MigrationStep", "MigrationView"},
     "bpm_engine.bpmn.model": {"FormField"},
     "bpm_engine.config": {"Config"},
     "bpm_engine.engine": {"Engine"},

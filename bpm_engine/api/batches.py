@@ -1,66 +1,17 @@
-"""One operation on many instances: found like `instances.find`, done one by one, told as it goes.
-
-Each instance is changed in a transaction of its own, so what fails concerns that instance alone. A batch is
-a walk by id up to the newest instance that was there when it began: what starts meanwhile is left out, and
-what it did itself does not disturb it. After each stretch `progress` is told how far it is; the cursor that
-it gets continues the walk later, in another process if need be. Done twice, an operation on the same
-instance is refused by its state, so a batch that was cut off can safely begin at its last cursor.
-"""
+"""One operation on many instances, each in a transaction of its own; `walks` says how."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Unpack
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack, cast
 
 from bpm_engine.api.caller import Caller
-from bpm_engine.api.filters import InstanceFilters, instance_filter
+from bpm_engine.api.filters import InstanceFilters, ProcessFilters
 from bpm_engine.api.instances import Instances
-from bpm_engine.errors import EngineError, InvalidInputError, UnavailableError
+from bpm_engine.api.migrations import Forecast, MigrationForecast, Migrations, is_safe
+from bpm_engine.api.walks import BatchReport, Progress, pages, walk
+from bpm_engine.errors import ConflictError
 from bpm_engine.store import search
-from bpm_engine.store.search import InstanceFilter
-from bpm_engine.store.values import identifier
-
-STRETCH = 100  # instances between two words about progress
-TOLD = 1_000  # failures that a report names
-
-BatchStatus = Literal["done", "unchanged", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class BatchOutcome:
-    """What became of one instance. `unchanged`: it was no longer one of those that were looked for."""
-
-    instance_id: str
-    status: BatchStatus
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchProgress:
-    """After a stretch: its outcomes, the sums so far, and where to go on."""
-
-    outcomes: tuple[BatchOutcome, ...]
-    total: int
-    done: int
-    unchanged: int
-    failed: int
-    cursor: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchReport:
-    """The end of a batch; `failures` names the first thousand."""
-
-    total: int
-    done: int
-    unchanged: int
-    failed: int
-    failures: tuple[BatchOutcome, ...]
-
-
-Progress = Callable[[BatchProgress], None]
-Operation = Callable[[str], object]
 
 
 class Batches:
@@ -174,6 +125,55 @@ class Batches:
 
         return walk(self._caller, move, ids, filters, progress, cursor)
 
+    def plan_migration(
+        self,
+        key: str,
+        to_version: int,
+        *,
+        mapping: Mapping[str, str] | None = None,
+        ids: Sequence[str] | None = None,
+        **filters: Unpack[ProcessFilters],
+    ) -> MigrationForecast:
+        """What `migrate` would do to how many instances, marking by marking. Changes nothing."""
+        migrations = Migrations(self._caller, key, to_version, mapping)
+        forecast = Forecast(to_version)
+        chosen = _of_process(key, ids, filters)
+        for page in pages(self._caller, ids, chosen):
+            with self._caller.reading() as tx:
+                instances = search.load_instances(tx, self._caller.tenant, page)
+                for instance, planned in migrations.foresee(tx, instances):
+                    forecast.add(instance, planned, migrations.view(instance, planned))
+        return forecast.result()
+
+    def migrate(
+        self,
+        key: str,
+        to_version: int,
+        *,
+        mapping: Mapping[str, str] | None = None,
+        strict: bool = False,
+        ids: Sequence[str] | None = None,
+        progress: Progress | None = None,
+        cursor: str | None = None,
+        actor: str | None = None,
+        **filters: Unpack[ProcessFilters],
+    ) -> BatchReport:
+        """Let every running instance that is found go on in another version of its process.
+
+        What is not safe is left as it is and named in the report. With `strict` nothing is migrated unless
+        `plan_migration` finds everything safe.
+        """
+        if strict:
+            forecast = self.plan_migration(key, to_version, mapping=mapping, ids=ids, **filters)
+            if not is_safe(forecast):
+                raise ConflictError(f"not everything can be migrated: {forecast}")
+        migrations = Migrations(self._caller, key, to_version, mapping)
+
+        def migrate(instance_id: str) -> bool:
+            return migrations.carry_out(instance_id, actor)
+
+        return walk(self._caller, migrate, ids, _of_process(key, ids, filters), progress, cursor)
+
     def delete(
         self,
         *,
@@ -208,106 +208,8 @@ class Batches:
         return walk(self._caller, purge, ids, filters, progress, cursor)
 
 
-# ------------------------------------------------------------------ the walk
-
-
-def walk(
-    caller: Caller,
-    operation: Operation,
-    ids: Sequence[str] | None,
-    filters: InstanceFilters,
-    progress: Progress | None,
-    cursor: str | None,
-) -> BatchReport:
-    if ids is not None and filters:
-        raise InvalidInputError("a batch takes ids or filters, not both")
-    if ids is None and not filters:
-        raise InvalidInputError("a batch needs filters or ids; status='Running' means all that run")
-    wanted = instance_filter(caller.border, **filters)
-    way = _Walk(caller, wanted, operation, progress)
-    return way.named(ids, cursor) if ids is not None else way.found(cursor)
-
-
-@dataclass(slots=True)
-class _Walk:
-    caller: Caller
-    wanted: InstanceFilter
-    operation: Operation
-    progress: Progress | None
-    total: int = 0
-    sums: dict[BatchStatus, int] = field(default_factory=lambda: {"done": 0, "unchanged": 0, "failed": 0})
-    failures: list[BatchOutcome] = field(default_factory=list)
-
-    def found(self, cursor: str | None) -> BatchReport:
-        tenant = self.caller.tenant
-        with self.caller.reading() as tx:
-            after, up_to = (None, search.newest_instance(tx, tenant)) if cursor is None else _ids_of(cursor)
-            if up_to is None:
-                return self._report()
-            self.total = search.count_instance_ids(tx, tenant, self.wanted, after=after, up_to=up_to)
-        while True:
-            with self.caller.reading() as tx:
-                page = search.find_instance_ids(
-                    tx, tenant, self.wanted, after=after, up_to=up_to, limit=STRETCH
-                )
-            if not page:
-                return self._report()
-            self._stretch(page, [f"{each}.{up_to}" for each in page])
-            after = page[-1]
-
-    def named(self, ids: Sequence[str], cursor: str | None) -> BatchReport:
-        """In the given order; the cursor is a position in it."""
-        if cursor is not None and not cursor.isdigit():
-            raise InvalidInputError("the cursor is not one of a batch over ids")
-        begin = int(cursor or 0)
-        self.total = max(len(ids) - begin, 0)
-        for first in range(begin, len(ids), STRETCH):
-            page = [str(each) for each in ids[first : first + STRETCH]]
-            self._stretch(page, [str(first + number) for number in range(1, len(page) + 1)])
-        return self._report()
-
-    def _stretch(self, page: Sequence[str], cursors: Sequence[str]) -> None:
-        """However it ends, what was done is told: a batch that is cut off can go on from there."""
-        outcomes: list[BatchOutcome] = []
-        try:
-            for outcome in self._outcomes(page):
-                outcomes.append(outcome)
-                self.sums[outcome.status] += 1
-                if outcome.status == "failed" and len(self.failures) < TOLD:
-                    self.failures.append(outcome)
-        finally:
-            if outcomes and self.progress is not None:
-                told = cursors[len(outcomes) - 1]
-                self.progress(
-                    BatchProgress(outcomes=tuple(outcomes), total=self.total, cursor=told, **self.sums)
-                )
-
-    def _outcomes(self, page: Sequence[str]) -> Iterator[BatchOutcome]:
-        for instance_id in page:
-            try:
-                self.operation(instance_id)
-            except UnavailableError:
-                raise
-            except EngineError as error:
-                status: BatchStatus = "failed" if self._is_wanted(instance_id) else "unchanged"
-                yield BatchOutcome(instance_id, status, str(error))
-            else:
-                yield BatchOutcome(instance_id, "done")
-
-    def _is_wanted(self, instance_id: str) -> bool:
-        """A refusal counts only while the instance is one that was asked for: called instances, for one, are
-        cancelled with their callers."""
-        if self.wanted == InstanceFilter():
-            return True
-        with self.caller.reading() as tx:
-            return search.is_wanted(tx, self.caller.tenant, self.wanted, instance_id)
-
-    def _report(self) -> BatchReport:
-        return BatchReport(total=self.total, failures=tuple(self.failures), **self.sums)
-
-
-def _ids_of(cursor: str) -> tuple[str, str]:
-    after, _, up_to = cursor.partition(".")
-    if identifier(after) is None or identifier(up_to) is None:
-        raise InvalidInputError("the cursor is not one of a batch")
-    return after, up_to
+def _of_process(key: str, ids: Sequence[str] | None, filters: ProcessFilters) -> InstanceFilters:
+    """What runs of one process, unless instances are named."""
+    if ids is not None:
+        return cast(InstanceFilters, filters)
+    return cast(InstanceFilters, {"ended": False, **filters, "definition": key})

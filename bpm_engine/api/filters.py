@@ -12,11 +12,10 @@ from bpm_engine.store.search import InstanceFilter
 from bpm_engine.store.tasks import TaskFilter
 
 
-class InstanceFilters(TypedDict, total=False):
-    """All that is given must hold. `variables` must be contained in those of the process."""
+class ProcessFilters(TypedDict, total=False):
+    """Among the instances of one process."""
 
     status: str | None
-    definition: str | None
     version: int | None
     business_key: str | None
     subject: str | None
@@ -29,7 +28,14 @@ class InstanceFilters(TypedDict, total=False):
     ended_after: datetime | None
     ended_before: datetime | None
     parent: str | None
+    ended: bool | None
     deleted: bool
+
+
+class InstanceFilters(ProcessFilters, total=False):
+    """All that is given must hold. `variables` must be contained in those of the process."""
+
+    definition: str | None
 
 
 def instance_filter(border: Border, **given: Unpack[InstanceFilters]) -> InstanceFilter:
@@ -51,6 +57,7 @@ def instance_filter(border: Border, **given: Unpack[InstanceFilters]) -> Instanc
         ended_after=border.instant(given.get("ended_after"), "ended_after"),
         ended_before=border.instant(given.get("ended_before"), "ended_before"),
         parent_id=given.get("parent"),
+        ended=given.get("ended"),
         deleted=given.get("deleted", False),
     )
 

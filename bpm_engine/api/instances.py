@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from bpm_engine.api.caller import Caller
 from bpm_engine.api.filters import InstanceFilters, instance_filter
+from bpm_engine.api.migrations import Migrations, MigrationView
 from bpm_engine.api.views import InstanceView, Page, instance_view
 from bpm_engine.core.state import Token
 from bpm_engine.core.stimuli import (
@@ -68,6 +69,7 @@ class Instances:
         ended_after: datetime | None = None,
         ended_before: datetime | None = None,
         parent: str | None = None,
+        ended: bool | None = None,
         deleted: bool = False,
         order: Order = "newest",
         limit: int = 100,
@@ -94,6 +96,7 @@ class Instances:
             ended_after=ended_after,
             ended_before=ended_before,
             parent=parent,
+            ended=ended,
             deleted=deleted,
         )
         limit = self._caller.border.limit(limit)
@@ -214,6 +217,34 @@ class Instances:
             instance_id=instance_id, node_id=node_id, variables=given, scope_id=scope_id
         )
         return self._operate(stimulus, instance_id, actor, connection)
+
+    def migrate(
+        self,
+        instance_id: str,
+        to_version: int,
+        *,
+        mapping: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+        actor: str | None = None,
+        connection: sa.Connection | None = None,
+    ) -> MigrationView:
+        """Let an instance go on in another version of its process, in one transaction.
+
+        `mapping` names nodes (and flows into joins) that were renamed: old id to new id. What keeps its id
+        needs no mapping. `dry_run` only says what would happen; otherwise what is not safe is refused with
+        the same reasons as a ConflictError.
+        """
+        with self._caller.reading(connection) as tx:
+            instance = self._caller.instance(tx, instance_id)
+        migrations = Migrations(self._caller, instance.definition_key, to_version, mapping, connection)
+        if instance.definition_id == migrations.target.id or instance.ended_at is not None:
+            state = "has ended" if instance.ended_at else f"is of version {to_version} already"
+            raise ConflictError(f"instance {instance_id} {state}")
+        with self._caller.reading(connection) as tx:
+            ((_, planned),) = migrations.foresee(tx, [instance])
+        if not dry_run:
+            migrations.carry_out(instance_id, actor)
+        return migrations.view(instance, planned, applied=not dry_run)
 
     def delete(
         self,

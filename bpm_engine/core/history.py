@@ -5,8 +5,8 @@ row COMPLETED. (token, activation) names one visit. An outbox event has the numb
 of the same fact, so both are read in one order. `path` gives back the nodes in order of entry.
 
 Outbox types: instance.started, instance.completed, instance.failed, instance.suspended,
-instance.cancelled, activity.completed, incident.created, message.thrown, signal.thrown, and whatever
-`bpm:emit` names.
+instance.cancelled, instance.migrated, activity.completed, incident.created, message.thrown,
+signal.thrown, and whatever `bpm:emit` names.
 """
 
 from __future__ import annotations

@@ -149,9 +149,10 @@ def join_at(marking: Marking, token: Token) -> Join:
 
 
 def fire_if_complete(marking: Marking, scope: Scope, node: Node) -> None:
-    """A parallel join that came to have all it needs without an arrival."""
+    """A join that came to have all it needs without an arrival."""
+    fires = FIRES_ON_ARRIVAL.get(node.kind)
     join = marking.draft.joins.get((scope.id, node.id))
-    while join is not None and join.arrivals and parallel_fires(node, join):
+    while fires is not None and join is not None and join.arrivals and fires(node, join):
         _fire_waiting(marking, parked_at(marking, join)[0])
         join = marking.draft.joins.get((scope.id, node.id))
 

@@ -18,9 +18,11 @@ from bpm_engine.core import incidents, joins, waits
 from bpm_engine.core.changes import Applied, Outcome, Refused, Stale
 from bpm_engine.core.correspondence import Correspondence, unknown_targets
 from bpm_engine.core.effects import Fault
+from bpm_engine.core.external import queue_of
 from bpm_engine.core.lifecycle import TERMINAL_INSTANCES, TERMINAL_TOKENS
 from bpm_engine.core.migration_plan import OPEN, Marked, Opening, Plan, Verdict, plan
 from bpm_engine.core.needs import Lacking, Needs
+from bpm_engine.core.resets import CONSUMED
 from bpm_engine.core.state import (
     CompensationStatus,
     Instance,
@@ -28,6 +30,7 @@ from bpm_engine.core.state import (
     Join,
     LogKind,
     Phase,
+    ScopeState,
     SubscriptionStatus,
     TaskStatus,
     TimerPurpose,
@@ -60,8 +63,7 @@ def migrate(marking: Marking, stimulus: MigrationRequested) -> Outcome:
     refused = _refused(instance, stimulus, target)
     if refused is not None:
         return refused
-    draft.require_complete(draft.scope(instance.id))
-    draft.require_records(instance.id)
+    _require_all(draft, instance)
     source = marking.graph(instance.id)
     planned = plan(Correspondence(source, target, stimulus.mapping), marked(draft, instance.id))
     if planned.verdict is not Verdict.SAFE:
@@ -86,6 +88,15 @@ def _refused(instance: Instance, stimulus: MigrationRequested, target: Graph) ->
     if unknown := unknown_targets(target, stimulus.mapping):
         return Refused("NO_SUCH_NODE", f"the new version does not have {', '.join(map(repr, unknown))}")
     return None
+
+
+def _require_all(draft: Draft, instance: Instance) -> None:
+    """A handler of compensation may run in a scope that ended long ago: no token leads there."""
+    draft.require_complete(draft.scope(instance.id))
+    draft.require_records(instance.id)
+    for scope in draft.scopes.where("instance_id", instance.id):
+        if scope.state is ScopeState.COMPENSATING:
+            draft.require_complete(scope)
 
 
 def marked(draft: Draft, instance_id: str) -> Marked:
@@ -155,9 +166,11 @@ class _Migration:
             fields: Variables = {"node_id": node_id}
             spec = self._target.nodes[node_id].spec
             if isinstance(spec, Work) and token.topic is not None:
-                fields["topic"] = spec.topic
+                fields["topic"] = queue_of(token.tenant_id, spec.topic) if spec.external else spec.topic
             if token_id in self._plan.flows:
                 fields["flow_id"] = self._plan.flows[token_id]
+            if token_id in self._plan.consumed:
+                fields["local"] = {**(token.local or {}), CONSUMED: self._plan.consumed[token_id]}
             if any(getattr(token, name) != value for name, value in fields.items()):
                 self._marking.put(token, **fields)
             self._marking.dirty[token.scope_id] = None
@@ -186,8 +199,9 @@ class _Migration:
             if task.status is not TaskStatus.OPEN or node_id is None:
                 continue
             node = self._target.nodes[node_id]
-            assert isinstance(node.spec, Human)
-            changed = replace(task, node_id=node_id, name=node.name, form_key=node.spec.form_key)
+            changed = replace(task, node_id=node_id)
+            if isinstance(node.spec, Human):  # not what was routed to a person instead of a handler
+                changed = replace(changed, name=node.name, form_key=node.spec.form_key)
             if changed != task:
                 self._draft.tasks.put(task.id, replace(changed, version=task.version + 1))
 
@@ -253,7 +267,7 @@ class _Migration:
 
     def _fire(self, scope_id: str, node_id: str) -> None:
         node = self._target.nodes.get(node_id)
-        if node is not None and node.kind is Kind.PARALLEL:
+        if node is not None:
             joins.fire_if_complete(self._marking, self._draft.scope(scope_id), node)
 
     # -------------------------------------------------------------- what begins

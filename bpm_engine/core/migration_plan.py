@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from bpm_engine.bpmn.graph import Catch, EventChoice, Kind, Node, Repeat, Start, Work
 from bpm_engine.core.correspondence import Correspondence
+from bpm_engine.core.resets import CONSUMED, RESET
 from bpm_engine.core.state import (
     CompensationRecord,
     CompensationStatus,
@@ -28,7 +29,7 @@ from bpm_engine.core.state import (
     Word,
 )
 
-JOINS = frozenset({Kind.PARALLEL, Kind.INCLUSIVE, Kind.COMPLEX})
+JOINS = frozenset({Kind.PARALLEL, Kind.INCLUSIVE})  # either may become the other
 OPEN = frozenset({ScopeState.ACTIVE, ScopeState.COMPENSATING})
 Wait = Timer | Subscription
 
@@ -82,6 +83,7 @@ class Plan:
     judgements: list[Judgement] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)  # token -> node
     flows: dict[str, str | None] = field(default_factory=dict)  # token at a join -> incoming flow
+    consumed: dict[str, list[str]] = field(default_factory=dict)  # token that waits for a reset -> flows
     scopes: dict[str, str] = field(default_factory=dict)  # scope -> node
     waits: dict[str, str | None] = field(default_factory=dict)  # wait -> node; None: dropped
     opened: list[Opening] = field(default_factory=list)
@@ -185,8 +187,6 @@ class _Planner:
                 return f"{_named(before)} runs {old.mode}, and {after.id!r} {new.mode}"
             case Repeat() as old, Repeat() as new if self._same.node(old.inner) != new.inner:
                 return f"{_named(before)} repeats {old.inner!r}, and {after.id!r} repeats {new.inner!r}"
-            case Work() as old, Work() as new if old.external != new.external:
-                return f"{_named(before)} is for external workers in one of the two versions only"
         if before.kind is Kind.SCOPE:
             kinds = self._source.scopes[before.id].kind, self._target.scopes[after.id].kind
             if kinds[0] != kinds[1]:
@@ -194,10 +194,12 @@ class _Planner:
         return None
 
     def _join_objection(self, token: Token, before: Node, after: Node, flows: bool) -> str | None:
-        if after.kind not in JOINS:
+        if before.kind is not after.kind and not {before.kind, after.kind} <= JOINS:
             return f"{_named(before)} became {_named(after)}, and a token waits there for others"
         if not flows:
             return None
+        if token.flow_id == RESET:
+            return self._reset_objection(token, before, after)
         found = self._same.flow(token.flow_id, after.id)
         if found is None:
             return (
@@ -205,6 +207,14 @@ class _Planner:
                 f"{after.id!r} now: map the flow to one of {', '.join(after.incoming)}"
             )
         self.plan.flows[token.id] = found
+        return None
+
+    def _reset_objection(self, token: Token, before: Node, after: Node) -> str | None:
+        """A complex gateway that waits for its reset remembers by which flows it was activated."""
+        found = [self._same.flow(flow, after.id) for flow in (token.local or {})[CONSUMED]]
+        if None in found:
+            return f"a flow by which {_named(before)} was activated does not lead to {after.id!r} now"
+        self.plan.consumed[token.id] = sorted(flow for flow in found if flow is not None)
         return None
 
     # -------------------------------------------------------------- waits
@@ -320,8 +330,8 @@ def _named(node: Node) -> str:
     return f"{node.tag} {node.element!r}"
 
 
-def _topic(node: Node) -> str | None:
-    return node.spec.topic if isinstance(node.spec, Work) else None
+def _topic(node: Node) -> tuple[str, bool] | None:
+    return (node.spec.topic, node.spec.external) if isinstance(node.spec, Work) else None
 
 
 def _kinds(events: Iterable[object]) -> list[type]:

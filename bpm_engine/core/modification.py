@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
 
 NOWHERE = frozenset({Kind.BOUNDARY, Kind.START})  # they begin by events of their own
-CREATED = frozenset({"embedded", "transaction", "adhoc"})
+NOT_CREATED = {"repeat": "a repetition", "event": "an event sub-process", "adhoc": "an ad-hoc sub-process"}
 
 
 def move(marking: Marking, instance: Instance, from_node: str | None, to_node: str | None) -> None:
@@ -141,12 +141,11 @@ def _descend(marking: Marking, graph: Graph, scope: Scope, inwards: list[str], t
 def _open(marking: Marking, graph: Graph, scope: Scope, scope_id: str, target: str) -> Scope:
     """As if the sub-process had been entered, up to its start events (10.3.5)."""
     kind = graph.scopes[scope_id].kind
-    if kind not in CREATED:
-        what = "a repetition" if kind == "repeat" else "an event sub-process"
+    if kind in NOT_CREATED:
         raise Fault(
             "NO_SUCH_SCOPE",
-            f"{target!r} lies inside {what}, {graph.nodes[scope_id].element!r}, which is not active; "
-            f"{'move to the whole of it' if kind == 'repeat' else 'it begins by its event'}",
+            f"{target!r} lies inside {NOT_CREATED[kind]}, {graph.nodes[scope_id].element!r}, which is not "
+            f"active; {'it begins by its event' if kind == 'event' else 'move to the whole of it'}",
         )
     token = marking.spawn(scope, scope_id)
     visit = marking.visit(token)

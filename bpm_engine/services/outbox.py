@@ -41,6 +41,7 @@ ENGINE_TYPES = frozenset(
         "instance.failed",
         "instance.suspended",
         "instance.cancelled",
+        "instance.migrated",
         "activity.completed",
         "incident.created",
         "message.thrown",

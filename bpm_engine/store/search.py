@@ -8,6 +8,7 @@ tables.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -35,7 +36,7 @@ from bpm_engine.store.schema import (
 from bpm_engine.store.timers import SCHEDULE, Schedule
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Json
-from bpm_engine.store.values import check_variables, is_row
+from bpm_engine.store.values import check_variables, identifier, is_row
 
 Order = Literal["newest", "oldest"]
 IS_LIVE = token.c.state.not_in([fixed(TokenState.COMPLETED), fixed(TokenState.CANCELLED)])
@@ -60,6 +61,7 @@ class InstanceFilter:
     ended_after: datetime | None = None
     ended_before: datetime | None = None
     parent_id: str | None = None
+    ended: bool | None = None
     deleted: bool = False
 
 
@@ -90,6 +92,12 @@ def get_instance(tx: Transaction, tenant_id: str, instance_id: str) -> Instance 
         process_instance.c.deleted_at.is_(None),
     )
     return next(iter(INSTANCE.read(tx.execute(query))), None)
+
+
+def load_instances(tx: Transaction, tenant_id: str, instance_ids: Sequence[str]) -> list[Instance]:
+    """Those that are there, oldest first."""
+    known = [each for each in map(identifier, instance_ids) if each is not None]
+    return INSTANCE.read(tx.execute(INSTANCES, {"ids": rows.ids(known), "of_tenant": tenant_id}))
 
 
 def find_started(
@@ -283,6 +291,8 @@ def _conditions(wanted: InstanceFilter) -> list[sa.ColumnElement[bool]]:
         conditions.append(is_row(instance.parent_instance_id, wanted.parent_id))
     conditions += _between(instance.started_at, wanted.started_after, wanted.started_before)
     conditions += _between(instance.ended_at, wanted.ended_after, wanted.ended_before)
+    if wanted.ended is not None:
+        conditions.append(instance.ended_at.is_not(None) if wanted.ended else instance.ended_at.is_(None))
     if wanted.variables is not None:
         conditions.append(_has_variables(wanted.variables))
     if wanted.node is not None:
@@ -310,6 +320,12 @@ def _has_token(*conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
 
 
 _IDS = id_source()
+INSTANCES = (
+    sa.select(*INSTANCE.columns)
+    .where(process_instance.c.id == _IDS.c.id, process_instance.c.deleted_at.is_(None))
+    .where(process_instance.c.tenant_id == sa.bindparam("of_tenant", type_=sa.Text()))
+    .order_by(process_instance.c.id)
+)
 VARIABLES = sa.select(scope.c.id, scope.c.variables).where(scope.c.id == _IDS.c.id)
 TOKENS = sa.select(*TOKEN.columns).where(token.c.instance_id == _IDS.c.id).order_by(token.c.id)
 LIVE_TOKENS = TOKENS.where(IS_LIVE)

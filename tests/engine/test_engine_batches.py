@@ -9,7 +9,7 @@ from support.definitions import bpmn, path
 from support.samples import HOUR, HUMAN, WORK
 
 from bpm_engine import BatchProgress, Engine, InvalidInputError, UnavailableError, Work
-from bpm_engine.api import batches
+from bpm_engine.api import walks
 from bpm_engine.testing import ManualClock
 
 CALLER = bpmn(
@@ -20,7 +20,7 @@ CALLER = bpmn(
 
 @pytest.fixture(autouse=True)
 def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "STRETCH", 3)
+    monkeypatch.setattr(walks, "STRETCH", 3)
 
 
 def waiting(engine: Engine, number: int) -> list[str]:

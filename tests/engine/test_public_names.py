@@ -10,7 +10,7 @@ import bpm_engine
 from bpm_engine import testing
 
 PUBLIC = """
-BatchOutcome BatchProgress BatchReport
+BatchOutcome BatchProgress BatchReport MarkingForecast MigrationForecast MigrationStep MigrationView
 BpmnError Config ConflictError DefinitionError DefinitionView Deployment Engine EngineError EventView Finding
 HistoryEntry IncidentView InstanceView InvalidInputError LeaseLostError MessageResult NotFoundError Page
 Problem Retry RetryLater ScheduleView StepView TaskView TokenView UnavailableError Work
@@ -19,12 +19,13 @@ CommentView ExternalTask FormField Health
 CALLS = {
     "": "begin close data_store deploy doctor handler health observe run run_until_idle running send_message "
     "send_signal start tenant",
-    "batches": "cancel delete move purge resume retry set_variables suspend",
+    "batches": "cancel delete migrate move plan_migration purge resume retry set_variables suspend",
     "definitions": "find get xml",
     "external": "complete extend fail fetch throw_error",
     "history": "count find steps",
     "incidents": "find resolve retry skip",
-    "instances": "activate cancel count delete find get move purge resume retry set_variables suspend",
+    "instances": "activate cancel count delete find get migrate move purge resume retry set_variables "
+    "suspend",
     "outbox": "find requeue",
     "schedules": "find pause preview resume",
     "tasks": "assign claim comment comments complete count delegate find get plan reserve unclaim variables",
@@ -46,7 +47,7 @@ READING = {
     "running",
     "steps",
 }
-READING |= {"comments", "tenant", "variables", "xml"}
+READING |= {"plan_migration", "comments", "tenant", "variables", "xml"}
 LEASING = {"extend", "fetch"}  # a lease is no part of the history; `worker` says who
 
 
