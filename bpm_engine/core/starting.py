@@ -144,11 +144,17 @@ def _trigger(node: Node, stimulus: Started) -> Happened | None:
     """None: somebody asked for it."""
     if stimulus.event_payload is None:
         return None
-    events: tuple[EventSpec, ...] = getattr(node.spec, "events", ())
     index = stimulus.event
-    if index is None:  # a signal says no more than its name
-        index = next((i for i, event in enumerate(events) if isinstance(event, SignalEvent)), 0)
+    if index is None:
+        index = _signal_index(getattr(node.spec, "events", ()), stimulus.signal)
     return Happened(node.id, index, stimulus.event_payload)
+
+
+def _signal_index(events: tuple[EventSpec, ...], name: str | None) -> int:
+    for index, event in enumerate(events):
+        if isinstance(event, SignalEvent) and name in (None, str(event.name.evaluate({}))):
+            return index
+    return 0
 
 
 def _begin(marking: Marking, token: Token, came: Happened) -> None:

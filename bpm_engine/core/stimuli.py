@@ -39,6 +39,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     at: str | None = None  # start node; None: the none start
     event_payload: Variables | None = None  # of the message, signal or timer that started it; None: a caller
     event: int | None = None  # which of the node's events that was
+    signal: str | None = None  # or, where only that is known, the name of the signal
     business_key: str | None = None
     subject: str | None = None
     correlation_id: str | None = None

@@ -88,5 +88,6 @@ def _signal(due: Delivery) -> Submission:
         definition_id=due.definition_id,
         at=due.node_id,
         event_payload=due.payload,
+        signal=due.name,
     )
     return Submission(stimulus=stimulus, root=stimulus.instance_id, delivery=key)

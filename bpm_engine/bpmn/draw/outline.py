@@ -146,7 +146,7 @@ def _facts(node: model.FlowNode, graph: g.Graph | None) -> list[str]:
     if graph is None:
         return [f"handler {node.settings.topic}"] if node.settings.topic else []
     found: list[str] = []
-    for node_id in (f"{node.id}#body", node.id):
+    for node_id in (f"{node.id}#body", node.id, f"{node.id}#compensation"):
         if node_id in graph.nodes:
             found.extend(facts_of(graph.nodes[node_id]))
     if isinstance(node, model.Event) and node.id not in graph.nodes:

@@ -102,12 +102,32 @@ def net_of(graph: Graph, scope: Scope) -> Net:
         if node.kind is not Kind.BOUNDARY:
             net.gates[node.id] = _gate(graph, net, node)
     net.beginnings = list(_beginnings(graph, scope, net))
+    _prune(net)
     if scope.kind == "adhoc" and any(
         len(g.inputs) > 1 and g.input is not Input.ANY for g in net.gates.values()
     ):
         net.undecidable = "an ad-hoc sub-process with a join"
     net.caution = _repeating_boundary(net, nodes)
     return net
+
+
+def _prune(net: Net) -> None:
+    """What no outcome ever fills goes, and what only that could reach; a parallel join keeps missing it."""
+    pending = list(net.gates)
+    while pending:
+        gate = net.gates.get(identifier := pending.pop())
+        filled = frozenset().union(*(outcome.places for outcome in gate.outcomes)) if gate else frozenset()
+        for place in [p for p, source in net.source.items() if source == identifier and p not in filled]:
+            del net.source[place]
+            target = net.gates.get(net.target[place])
+            if target is None or target.input is Input.ALL:
+                net.places[place] = Place(place, (identifier,))
+                continue
+            target.inputs.remove(place)
+            del net.places[place], net.target[place]
+            if not target.inputs:
+                del net.gates[target.id]
+                pending.append(target.id)
 
 
 def _filler(node: Node) -> str:
@@ -208,11 +228,46 @@ def _outcomes(graph: Graph, node: Node) -> list[Outcome]:
 
 
 def _own_outcomes(graph: Graph, node: Node) -> list[Outcome]:
+    if _is_interrupted(graph, node):
+        return [Outcome(frozenset(), clears=True)]
     if node.kind is Kind.END:
         return [Outcome(frozenset(), clears=_clears(node))]
     if isinstance(node.spec, Scope) and not _can_complete(graph, node.spec):
         return []
     return [Outcome(way) for way in _splits(node)]
+
+
+def _is_interrupted(graph: Graph, node: Node) -> bool:
+    """What throws an escalation never goes on where the nearest catcher in the process interrupts."""
+    events = node.spec.events if isinstance(node.spec, Throw) else ()
+    codes = [event.code for event in events if isinstance(event, EscalationEvent)]
+    return any(_interrupts(graph, node, code) for code in codes)
+
+
+def _interrupts(graph: Graph, node: Node, code: str | None) -> bool:
+    thrower, scope = node.id, graph.scopes[node.scope]
+    while True:
+        handlers = [graph.scopes[i] for i in scope.handlers if i != thrower]
+        places = [[graph.nodes[i] for handler in handlers for i in handler.starts]]
+        if scope.parent is not None:
+            places.append([graph.nodes[i] for i in graph.nodes[scope.id].boundary])
+        for nodes in places:
+            if (catcher := _escalation_catcher(nodes, code)) is not None:
+                return catcher.interrupting
+        if scope.parent is None:
+            return False
+        thrower, scope = scope.id, graph.scopes[scope.parent]
+
+
+def _escalation_catcher(nodes: list[Node], code: str | None) -> Boundary | Start | None:
+    """A specific code beats one that catches all."""
+    for wanted in (code, None):
+        for spec in (node.spec for node in nodes):
+            if isinstance(spec, Boundary | Start) and any(
+                isinstance(event, EscalationEvent) and event.code == wanted for event in spec.events
+            ):
+                return spec
+    return None
 
 
 def _clears(node: Node) -> bool:
@@ -227,12 +282,13 @@ def _can_complete(graph: Graph, scope: Scope) -> bool:
     if scope.handlers:
         return True
     ends = [n for n in (graph.nodes[i] for i in scope.nodes) if n.kind is Kind.END]
-    abnormal = [n for n in ends if isinstance(n.spec, Throw) and _leaves_abnormally(n.spec)]
+    abnormal = [n for n in ends if _leaves_abnormally(graph, n)]
     return not ends or len(abnormal) < len(ends)
 
 
-def _leaves_abnormally(spec: Throw) -> bool:
-    return any(isinstance(e, ErrorEvent | CancelEvent) for e in spec.events)
+def _leaves_abnormally(graph: Graph, end: Node) -> bool:
+    events = end.spec.events if isinstance(end.spec, Throw) else ()
+    return any(isinstance(e, ErrorEvent | CancelEvent) for e in events) or _is_interrupted(graph, end)
 
 
 def _splits(node: Node) -> list[frozenset[str]]:

@@ -51,8 +51,8 @@ class Stage(Player):
     def _broadcast(self, name: str, payload: Row, later: Sequence[str] = ()) -> int:
         delivered = super()._broadcast(name, payload, later)
         starts = list(self._starts(SignalEvent, name))
-        for definition, node, _ in starts:
-            self._begin(definition, node, None, payload)
+        for definition, node, event in starts:
+            self._begin(definition, node, event, payload)
         return delivered + len(starts)
 
     def _write(self, changes: Changes) -> None:

@@ -154,3 +154,46 @@ def test_the_budget_ends_in_undecided_never_in_ok() -> None:
     verdict, problems = soundness(xml, Budget(markings=2))
     assert verdict is Verdict.UNDECIDED
     assert [p.code for p in problems] == ["SOUNDNESS_UNDECIDED"]
+
+
+ESCALATION = '<escalation id="x" escalationCode="X"/>'
+RAISE = (
+    '<intermediateThrowEvent id="r"><escalationEventDefinition escalationRef="x"/></intermediateThrowEvent>'
+)
+
+
+@pytest.mark.parametrize("interrupting", [True, False])
+def test_an_escalation_that_interrupts_never_reaches_the_join_behind_it(*, interrupting: bool) -> None:
+    inner = (
+        nodes(s2=START, split=AND, form=TASK, choose=XOR, join=AND, e2=END, e3=END)
+        + RAISE
+        + flows("s2>split split>r split>form r>join form>choose choose>join? choose>e3 join>e2", "i")
+    )
+    how = "" if interrupting else ' cancelActivity="false"'
+    boundary = (
+        f'<boundaryEvent id="told" attachedToRef="sub"{how}><escalationEventDefinition/></boundaryEvent>'
+    )
+    xml = bpmn(
+        nodes(s=START, e=END, e4=END)
+        + f'<subProcess id="sub">{inner}</subProcess>{boundary}'
+        + flows("s>sub sub>e told>e4"),
+        roots=ESCALATION,
+    )
+    found = [problem.code for problem in soundness(xml)[1]]
+    assert found == (["DEAD_NODE"] if interrupting else ["CAN_DEADLOCK"])
+
+
+@pytest.mark.parametrize(("join", "verdict"), [(XOR, Verdict.PROVED), (AND, Verdict.REFUTED)])
+def test_a_sub_process_that_only_ever_fails_is_left_by_its_boundary(join: str, verdict: Verdict) -> None:
+    failing = (
+        '<startEvent id="s2"/><endEvent id="e2"><errorEventDefinition errorRef="x"/></endEvent>'
+        + flows("s2>e2", "i")
+    )
+    boundary = '<boundaryEvent id="caught" attachedToRef="sub"><errorEventDefinition/></boundaryEvent>'
+    xml = bpmn(
+        nodes(s=START, merge=join, e=END)
+        + f'<subProcess id="sub">{failing}</subProcess>{boundary}'
+        + flows("s>sub sub>merge caught>merge merge>e"),
+        roots='<error id="x" errorCode="X"/>',
+    )
+    assert soundness(xml)[0] is verdict
