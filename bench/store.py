@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import psycopg
-from msgspec.structs import asdict
 from _server import server_url  # also makes `support` importable
+from msgspec.structs import asdict
 from support import rows as sample
 from support.postgres.databases import libpq_url
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bpm_engine.api.migrations import MarkingForecast, MigrationForecast, MigrationStep, MigrationView
     from bpm_engine.api.views import (
+        AttemptView,
         CommentView,
         DefinitionView,
         Deployment,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from bpm_engine.services.loop import Health
 
 __all__ = [
+    "AttemptView",
     "BatchOutcome",
     "BatchProgress",
     "BatchReport",

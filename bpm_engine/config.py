@@ -43,6 +43,7 @@ class Config:
     lease: float = 30.0  # R11
     lease_extension: float = 10.0  # R11: one statement for all running handlers
     missing_handler: Literal["fail", "leave"] = "fail"  # R21
+    unclaimed: float = 3600.0  # with missing_handler="leave": until work that nobody takes is an incident
     direct_handoff: bool = True
     collector_threshold: int = 20_000  # of Python's garbage collector while services run; 0: left alone
     drain_timeout: float = 30.0  # graceful stop: how long running handlers may take

@@ -34,7 +34,7 @@ from bpm_engine.services.outbox import OutboxConfig, OutboxDispatcher
 from bpm_engine.services.retention import RetentionConfig, RetentionSweep
 from bpm_engine.services.schedules import ScheduleSweep
 from bpm_engine.services.step import Played, Policy, Step, Submission
-from bpm_engine.services.sweeps import RecoverySweep, TimerSweep
+from bpm_engine.services.sweeps import RecoverySweep, TimerSweep, UnclaimedSweep
 from bpm_engine.store.clock import Clock
 from bpm_engine.store.config import Limits as ValueLimits
 from bpm_engine.store.config import StoreConfig
@@ -74,6 +74,9 @@ class Runtime:
         self.timers = TimerSweep(self.store, self.committer, config.timer_batch)
         self.schedules = ScheduleSweep(self.store, self.committer)
         self.recovery = RecoverySweep(self.committer, config.recovery_batch)
+        self.unclaimed = UnclaimedSweep(
+            self.committer, self.executor.handles, timedelta(seconds=config.unclaimed)
+        )
         self.retention = RetentionSweep(self.store, _retention_config(config))
         self.observers = Observers()
         self._publisher = publisher
@@ -183,7 +186,7 @@ class Runtime:
                 + self.executor.run_here()
                 + self.timers.run_once()
                 + self.schedules.run_once()
-                + self.recovery.run_once()
+                + self._recover()
                 + self.correlator.run_once()
             )
             steps += done
@@ -213,7 +216,7 @@ class Runtime:
                 woken=False,
             ),
             Service(name="timers", run_once=self._fire, next_due=self.timers.next_due, poll=self.config.poll),
-            Service(name="recovery", run_once=self.recovery.run_once, poll=self.config.poll, woken=False),
+            Service(name="recovery", run_once=self._recover, poll=self.config.poll, woken=False),
             Service(name="correlation", run_once=self.correlator.run_once, poll=self.config.poll),
             Service(
                 name="outbox",
@@ -238,6 +241,10 @@ class Runtime:
 
     def _fire(self) -> int:
         return self.timers.run_once() + self.schedules.run_once()
+
+    def _recover(self) -> int:
+        leaves = self.config.missing_handler == "leave"
+        return self.recovery.run_once() + (self.unclaimed.run_once() if leaves else 0)
 
     def start(self, only: Sequence[str] | None = None, types: Sequence[str] = ()) -> None:
         """All services or some; `types`: take on only work whose topic begins with one of these."""

@@ -1,4 +1,4 @@
-"""What instances and tasks are looked for by: the same words for `find`, `count` and batches (R44)."""
+"""What instances, tasks and incidents are looked for by: the same words for `find`, `count` and batches."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 from bpm_engine.api.border import Border
 from bpm_engine.core.state import InstanceStatus, TaskStatus
+from bpm_engine.store.incidents import IncidentFilter
 from bpm_engine.store.search import InstanceFilter
 from bpm_engine.store.tasks import TaskFilter
 
@@ -100,4 +101,30 @@ def task_filter(border: Border, **given: Unpack[TaskFilters]) -> TaskFilter:
         follow_up_before=border.instant(given.get("follow_up_before"), "follow_up_before"),
         overdue=given.get("overdue", False),
         status=None if status is None else border.word(status, TaskStatus, "status"),
+    )
+
+
+class IncidentFilters(TypedDict, total=False):
+    """All that is given must hold."""
+
+    instance: str | None
+    definition: str | None
+    business_key: str | None
+    node: str | None
+    code: str | None
+    since_after: datetime | None
+    since_before: datetime | None
+
+
+def incident_filter(border: Border, **given: Unpack[IncidentFilters]) -> IncidentFilter:
+    names = ("instance", "definition", "business_key", "node", "code")
+    border.names(**{name: given.get(name) for name in names})
+    return IncidentFilter(
+        instance_id=given.get("instance"),
+        definition=given.get("definition"),
+        business_key=given.get("business_key"),
+        node=given.get("node"),
+        code=given.get("code"),
+        since_after=border.instant(given.get("since_after"), "since_after"),
+        since_before=border.instant(given.get("since_before"), "since_before"),
     )

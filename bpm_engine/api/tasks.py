@@ -42,7 +42,7 @@ class Tasks:
 
     def get(self, task_id: str, *, connection: sa.Connection | None = None) -> TaskView:
         with self._caller.reading(connection) as tx:
-            return self._views(tx, [self._known(tx, task_id)])[0]
+            return task_views(self._caller, tx, [self._known(tx, task_id)])[0]
 
     def find(
         self,
@@ -92,7 +92,7 @@ class Tasks:
             page = tasks.find_tasks(
                 tx, self._caller.tenant, wanted, order=order, limit=border.limit(limit), cursor=cursor
             )
-            return Page(self._views(tx, page.items), page.cursor)
+            return Page(task_views(self._caller, tx, page.items), page.cursor)
 
     @overload
     def count(self, by: None = None, **filters: Unpack[TaskFilters]) -> int: ...
@@ -260,7 +260,7 @@ class Tasks:
                 break
             taken += self._reserve(user, wanted, count - len(taken), actor or user, connection, wait=True)
         with self._caller.reading(connection) as tx:
-            return self._views(tx, [self._known(tx, task_id) for task_id in taken])
+            return task_views(self._caller, tx, [self._known(tx, task_id) for task_id in taken])
 
     def complete(
         self,
@@ -345,11 +345,13 @@ class Tasks:
             raise NotFoundError(f"there is no task {task_id!r:.80}")
         return found
 
-    def _views(self, tx: Transaction, listed: Sequence[ListedTask]) -> tuple[TaskView, ...]:
-        known = Lookup(self._caller.runtime.cache)
-        known.load_graphs(tx, {each.definition_id for each in listed})
-        now = tx.now()
-        return tuple(task_view(each, _fields(known, each), now) for each in listed)
+
+def task_views(caller: Caller, tx: Transaction, listed: Sequence[ListedTask]) -> tuple[TaskView, ...]:
+    """With the fields of their forms, which the model knows."""
+    known = Lookup(caller.runtime.cache)
+    known.load_graphs(tx, {each.definition_id for each in listed})
+    now = tx.now()
+    return tuple(task_view(each, _fields(known, each), now) for each in listed)
 
 
 def _reservation(task: HumanTask, user: str, groups: tuple[str, ...], actor: str) -> Submission:

@@ -12,6 +12,7 @@ from bpm_engine.core.external import topic_in
 from bpm_engine.core.state import Instance, LogEntry, TaskStatus, Token, TokenState, Variables
 from bpm_engine.problems import Problem
 from bpm_engine.store.definitions import Definition
+from bpm_engine.store.incidents import ListedIncident
 from bpm_engine.store.outbox import OutboxRow
 from bpm_engine.store.tasks import ListedTask
 from bpm_engine.store.timers import Schedule
@@ -138,12 +139,25 @@ class IncidentView:
 
     id: str  # of the token
     instance_id: str
+    definition_key: str
+    business_key: str | None
     node_id: str
     code: str
     message: str
     traceback: str
-    since: datetime | None
+    since: datetime
     attempts: int  # failed ones of this activation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptView:
+    """One failed attempt at a piece of work."""
+
+    number: int
+    at: datetime
+    code: str
+    message: str
+    traceback: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,18 +303,31 @@ def comment_view(entry: LogEntry) -> CommentView:
     return CommentView(at=entry.at, actor=entry.actor, text=str((entry.data or {}).get("text", "")))
 
 
-def incident_view(token: Token) -> IncidentView:
-    error = token.error or {}
-    since = error.get("since")
+def incident_view(listed: ListedIncident) -> IncidentView:
+    token = listed.token
+    error = token.error or {"message": "the error of this token cannot be read"}
     return IncidentView(
         id=token.id,
         instance_id=token.instance_id,
+        definition_key=listed.definition_key,
+        business_key=listed.business_key,
         node_id=token.node_id,
         code=str(error.get("code", "")),
         message=str(error.get("message", "")),
         traceback=str(error.get("traceback", "")),
-        since=datetime.fromisoformat(since) if isinstance(since, str) else None,
+        since=listed.since,
         attempts=token.attempt,
+    )
+
+
+def attempt_view(entry: LogEntry) -> AttemptView:
+    data = entry.data or {}
+    return AttemptView(
+        number=int(data.get("attempt", 0)),
+        at=entry.at,
+        code=str(data.get("code", "")),
+        message=str(data.get("message", "")),
+        traceback=str(data.get("traceback", "")),
     )
 
 
@@ -336,7 +363,7 @@ def event_view(event: OutboxRow) -> EventView:
         instance_id=event.instance_id,
         seq=event.seq,
         type=event.type,
-        data=event.data,
+        data=event.data or {},
         at=event.at,
         status=str(event.status),
         attempts=event.attempts,

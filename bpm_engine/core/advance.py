@@ -42,6 +42,7 @@ from bpm_engine.core.stimuli import (
     VariablesSet,
     WorkCompleted,
     WorkFailed,
+    WorkUnclaimed,
 )
 from bpm_engine.errors import EngineError
 
@@ -53,6 +54,7 @@ ANSWERS: Mapping[type, Answer] = {
     WorkFailed: answers.work_failed,
     ErrorThrown: answers.error_thrown,
     LeaseExpired: answers.lease_expired,
+    WorkUnclaimed: answers.work_unclaimed,
     Continued: answers.continued,
     TimerFired: answers.timer_fired,
     MessageDelivered: answers.delivered,

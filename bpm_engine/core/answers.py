@@ -42,6 +42,7 @@ from bpm_engine.core.stimuli import (
     TimerFired,
     WorkCompleted,
     WorkFailed,
+    WorkUnclaimed,
 )
 from bpm_engine.core.timing import is_missed, next_firing
 
@@ -106,7 +107,8 @@ def work_failed(marking: Marking, stimulus: WorkFailed) -> Outcome:
     failure = stimulus.failure
     token = marking.put(token, attempt=token.attempt + 1)
     told = {"code": failure.code, "message": failure.message, "attempt": token.attempt}
-    marking.journal.log(LogKind.FAILED, token, told)
+    told_more = {**told, "traceback": failure.traceback} if failure.traceback else told
+    marking.journal.log(LogKind.FAILED, token, told_more)
     spec = marking.node(token).spec
     assert isinstance(spec, Work)
     policy = policy_for(spec.retry, stimulus.policy, marking.context.retry)
@@ -162,6 +164,18 @@ def lease_expired(marking: Marking, stimulus: LeaseExpired) -> Outcome:
         lease_owner=None,
         lease_until=None,
     )
+    return APPLIED
+
+
+def work_unclaimed(marking: Marking, stimulus: WorkUnclaimed) -> Outcome:
+    """R21: workers leave alone what they have no handler for; that nobody has one must not stay unseen."""
+    token = marking.draft.tokens.get(stimulus.token_id)
+    if token is None:
+        return absent(marking, stimulus.token_id, Needs(tokens=frozenset({stimulus.token_id})))
+    if token.state is not TokenState.READY or token.version != stimulus.version:
+        return Stale("somebody has taken it")
+    words = f"no worker has a handler for {token.topic!r}, or none is running"
+    incidents.fail(marking, token, Phase.INSIDE, "no_handler_registered", words)
     return APPLIED
 
 

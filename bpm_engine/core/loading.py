@@ -40,6 +40,7 @@ from bpm_engine.core.stimuli import (
     VariablesSet,
     WorkCompleted,
     WorkFailed,
+    WorkUnclaimed,
 )
 from bpm_engine.core.waits import has_handlers, may_have
 
@@ -62,7 +63,7 @@ def _named(stimulus: Stimulus) -> Needs:
             return Needs(graphs=frozenset({stimulus.definition_id}))
         case WorkCompleted() | WorkFailed() | ErrorThrown() | Continued():
             return Needs(tokens=frozenset({stimulus.claim.token_id}))
-        case LeaseExpired() | SkipRequested() | PersonAsked():
+        case LeaseExpired() | WorkUnclaimed() | SkipRequested() | PersonAsked():
             return Needs(tokens=frozenset({stimulus.token_id}))
         case TimerFired():
             return Needs(timers=frozenset({stimulus.timer_id}))

@@ -80,6 +80,13 @@ class LeaseExpired(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     version: int
 
 
+class WorkUnclaimed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """No worker has taken the token for too long (R21)."""
+
+    token_id: str
+    version: int
+
+
 class Continued(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A token that rested Ready at a node without a handler goes on (step budget, asyncBefore)."""
 
@@ -214,6 +221,7 @@ Stimulus = (
     | WorkFailed
     | ErrorThrown
     | LeaseExpired
+    | WorkUnclaimed
     | Continued
     | TimerFired
     | MessageDelivered

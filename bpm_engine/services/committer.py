@@ -34,9 +34,17 @@ from bpm_engine.core.stimuli import (
 )
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import EngineError, UnavailableError
-from bpm_engine.services.step import Handoff, MessagesTakenError, Played, Step, Submission
+from bpm_engine.services.step import (
+    Handoff,
+    MessagesTakenError,
+    Played,
+    Step,
+    Submission,
+    UnreadableTreeError,
+    new_id,
+)
 from bpm_engine.services.transactional import GuardedConnection, run_in_transaction
-from bpm_engine.store import log, messages
+from bpm_engine.store import log, messages, quarantine
 from bpm_engine.store.failures import CommitUnknownError
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
@@ -239,6 +247,7 @@ class Committer:
         for submission in played.busy:
             submission.misses += 1
         self.submit(played.busy)
+        self._quarantine(played)
         for submission, error in played.broken:
             self._set_apart(submission, error)
         for submission in played.played:
@@ -274,6 +283,9 @@ class Committer:
         no worker holds the token the whole tree is suspended: its timer would break the engine again."""
         stimulus = submission.stimulus
         claim = claim_of(stimulus)
+        if isinstance(error, UnreadableTreeError):  # the tree is in quarantine: no step of it can help
+            _tell(submission, error)
+            return
         reason = f"{type(error).__name__}: {error}"
         if claim is not None and not (isinstance(stimulus, WorkFailed) and stimulus.final):
             failure = Failure(code="ENGINE_ERROR", message=reason)
@@ -284,6 +296,16 @@ class Committer:
             self.submit([Submission(stimulus=halt, root=submission.root)])
         else:
             _tell(submission, error)
+
+    def _quarantine(self, played: Played) -> None:
+        """A tree that cannot be read becomes an incident, once; it is not met again by sweeps and claims."""
+        spoilt = {e.root: e.reason for _, e in played.broken if isinstance(e, UnreadableTreeError)}
+        for root, reason in spoilt.items():
+            try:
+                with self._store.transaction() as tx:
+                    quarantine.set_apart(tx, root, reason, new_id)
+            except UnavailableError as error:  # it is met again, and then set apart
+                logger.warning("call tree %s could not be set apart: %s", root, error)
 
     def _pause(self, attempt: int) -> None:
         seconds = PAUSE * 2.0 ** min(attempt, LONGEST) * (1 + random.random())  # noqa: S311 - jitter

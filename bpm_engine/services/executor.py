@@ -225,6 +225,10 @@ class Executor:
             if handler is not None:
                 self._leave(handler)
 
+    def handles(self, topic: str) -> bool:
+        """Whether this worker takes such work, now or when it has room."""
+        return topic in self._handlers and self._is_mine(topic)
+
     def _is_mine(self, topic: str) -> bool:
         return not self._config.prefixes or topic.startswith(self._config.prefixes)
 

@@ -100,6 +100,15 @@ class MessagesTakenError(EngineError):
         self.message_ids = message_ids
 
 
+class UnreadableTreeError(EngineError):
+    """Rows of a call tree hold values that cannot be read; nothing of it can be decided."""
+
+    def __init__(self, root: str, reason: str) -> None:
+        super().__init__(f"the rows of {root} cannot be read: {reason}")
+        self.root = root
+        self.reason = reason
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """The part of the settings that the token game sees."""
@@ -253,9 +262,7 @@ class _Game:
     def _readable(self, group: list[Submission], result: Played) -> list[Submission]:
         for root, reason in self._unreadable.items():
             if any(s.root == root for s in group):
-                group = _without(
-                    group, root, EngineError(f"the rows of {root} cannot be read: {reason}"), result
-                )
+                group = _without(group, root, UnreadableTreeError(root, reason), result)
         return group
 
     def _context(self, actor: str | None) -> Context:

@@ -1,4 +1,4 @@
-"""Sweeps: timers that are due, leases that ran out. Any number of them may run at once, anywhere.
+"""Sweeps: timers that are due, leases that ran out, work that nobody takes. Any number may run at once.
 
 A sweep finds its candidates with their call trees already locked (SKIP LOCKED: what another sweep holds is
 passed over) and plays them in the same transaction, so a timer is consumed and its token moved together.
@@ -8,16 +8,19 @@ stands alone.
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
-from bpm_engine.core.stimuli import LeaseExpired, TimerFired
+from bpm_engine.core.external import is_external
+from bpm_engine.core.stimuli import LeaseExpired, TimerFired, WorkUnclaimed
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.services.committer import Committer
 from bpm_engine.services.step import Submission
-from bpm_engine.store import timers
+from bpm_engine.store import timers, work
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
 
+UNCLAIMED = 100  # tokens made incidents in one transaction
 TIMERS_FOUND = declare("timers.found", "due timers are found and their trees locked")
 LEASES_FOUND = declare("recovery.found", "expired leases are found and their trees locked")
 
@@ -68,4 +71,31 @@ class RecoverySweep:
         return [
             Submission(stimulus=LeaseExpired(token_id=t.id, version=t.version), root=t.root_instance_id)
             for t in expired
+        ]
+
+
+class UnclaimedSweep:
+    """Makes incidents of work that nobody takes (R21). Only where workers leave alone what they do not know:
+    otherwise it fails at once. A topic that is worked on anywhere is only behind, and left alone."""
+
+    def __init__(self, committer: Committer, handles: Callable[[str], bool], patience: timedelta) -> None:
+        self._committer = committer
+        self._handles = handles
+        self._patience = patience
+        self._after: str | None = None
+
+    def run_once(self) -> int:
+        found = self._committer.sweep(self._find)
+        return found or int(self._after is not None)
+
+    def _find(self, tx: Transaction) -> list[Submission]:
+        topics = [t for t in work.ready_topics(tx) if t and not is_external(t) and not self._handles(t)]
+        if not topics:
+            self._after = None
+            return []
+        stuck = timers.unclaimed_tokens(tx, topics, tx.now() - self._patience, UNCLAIMED, self._after)
+        self._after = stuck[-1].id if len(stuck) == UNCLAIMED else None
+        return [
+            Submission(stimulus=WorkUnclaimed(token_id=t.id, version=t.version), root=t.root_instance_id)
+            for t in stuck
         ]

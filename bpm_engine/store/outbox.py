@@ -21,7 +21,7 @@ from bpm_engine.store.records import Shape
 from bpm_engine.store.rows import id_source, row_source
 from bpm_engine.store.schema import OutboxStatus, event_outbox, fixed
 from bpm_engine.store.transaction import Transaction
-from bpm_engine.store.types import Id, Instant
+from bpm_engine.store.types import Id, Instant, Unreadable
 
 NOW = sa.bindparam("now", type_=Instant)
 UNTIL = sa.bindparam("until", type_=Instant)
@@ -58,7 +58,17 @@ def lease_events(tx: Transaction, *, owner: str, limit: int, lease: timedelta) -
     event of that instance: `postpone_events` it.
     """
     values = {"owner": owner, "limit": limit, "now": tx.now(), "until": tx.now() + lease}
-    return sorted(OUTBOX.read(tx.execute(LEASE_EVENTS, values), {}), key=lambda event: (event.at, event.id))
+    leased = tx.execute(LEASE_EVENTS, values).all()
+    events = OUTBOX.read(leased, {})
+    if len(events) < len(leased):
+        _bury(tx, leased)
+    return sorted(events, key=lambda event: (event.at, event.id))
+
+
+def _bury(tx: Transaction, leased: Sequence[sa.Row[Any]]) -> None:
+    """What cannot be read can never be published: dead at once, where an operator sees it."""
+    dead = [(row.id, tx.now(), row.data.reason) for row in leased if isinstance(row.data, Unreadable)]
+    tx.execute(BURY, {"given": rows.rows(dead), "now": tx.now()})
 
 
 def mark_published(tx: Transaction, owner: str, event_ids: Iterable[str]) -> frozenset[str]:
@@ -101,6 +111,12 @@ def requeue_events(tx: Transaction, tenant_id: str, event_ids: Iterable[str]) ->
     """Dead events of a tenant get all their attempts again; the ids of those that were Dead."""
     values = {"ids": rows.ids(event_ids), "tenant": tenant_id, "now": tx.now()}
     return frozenset(row.id for row in tx.execute(REQUEUE, values))
+
+
+def drop_events(tx: Transaction, tenant_id: str, event_ids: Iterable[str]) -> frozenset[str]:
+    """Delete dead events of a tenant; the ids of those that were Dead."""
+    values = {"ids": rows.ids(event_ids), "tenant": tenant_id}
+    return frozenset(row.id for row in tx.execute(DROP, values))
 
 
 def purge_events(tx: Transaction, before: datetime, limit: int) -> int:
@@ -204,6 +220,16 @@ POSTPONE = (
     .where(event_outbox.c.id == _FAILED.c.id, IS_MINE)
     .returning(event_outbox.c.id, event_outbox.c.instance_id, event_outbox.c.status, event_outbox.c.next_at)
 )
+BURY = (
+    event_outbox.update()
+    .values(
+        status=OutboxStatus.DEAD,
+        error=sa.literal("its data cannot be read: ") + _FAILED.c.error,
+        lease_owner=None,
+        updated_at=NOW,
+    )
+    .where(event_outbox.c.id == _FAILED.c.id)
+)
 _WAITING_COLUMNS: list[sa.Column[Any]] = [sa.Column("instance_id", Id), sa.Column("next_at", Instant)]
 _WAITING = row_source(_WAITING_COLUMNS)
 POSTPONE_REST = (
@@ -220,14 +246,16 @@ RELEASE = (
     .values(next_at=NOW, lease_owner=None, updated_at=NOW)
     .where(event_outbox.c.id == _IDS.c.id, IS_MINE)
 )
+_IS_DEAD_OF_TENANT = sa.and_(
+    event_outbox.c.id.in_(sa.select(_IDS.c.id)),
+    event_outbox.c.tenant_id == sa.bindparam("tenant"),
+    event_outbox.c.status == fixed(OutboxStatus.DEAD),
+)
+DROP = event_outbox.delete().where(_IS_DEAD_OF_TENANT).returning(event_outbox.c.id)
 REQUEUE = (
     event_outbox.update()
     .values(status=OutboxStatus.PENDING, attempts=0, next_at=NOW, updated_at=NOW)
-    .where(
-        event_outbox.c.id == _IDS.c.id,
-        event_outbox.c.tenant_id == sa.bindparam("tenant"),
-        event_outbox.c.status == fixed(OutboxStatus.DEAD),
-    )
+    .where(_IS_DEAD_OF_TENANT)
     .returning(event_outbox.c.id)
 )
 PURGE = event_outbox.delete().where(

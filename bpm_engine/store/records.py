@@ -49,6 +49,12 @@ class Shape(Generic[R]):
         except msgspec.ValidationError:
             return [record for row in rows for record in self._try(row, unreadable)]
 
+    def read_leniently(self, rows: Iterable[Sequence[Any]]) -> list[R]:
+        """For people to look at: one record per row, with None in the place of what cannot be read."""
+        width, record, fields = len(self.fields), self.record, self.fields
+        shown = ([None if type(v) is Unreadable else v for v in row[:width]] for row in rows)
+        return [record(**dict(zip(fields, row, strict=True))) for row in shown]
+
     def _fetch(self, result: sa.CursorResult[Any]) -> list[Sequence[Any]]:
         """As the driver gives them: row objects with access by name would cost more than the records."""
         rows = list(result.cursor.fetchall())

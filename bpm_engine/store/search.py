@@ -193,30 +193,6 @@ def is_wanted(tx: Transaction, tenant_id: str, wanted: InstanceFilter, instance_
     return tx.execute(query).first() is not None
 
 
-def find_incidents(
-    tx: Transaction,
-    tenant_id: str,
-    *,
-    instance_id: str | None = None,
-    definition: str | None = None,
-    limit: int = 100,
-    cursor: str | None = None,
-) -> Page[Token]:
-    """Failed tokens, oldest first: `error` says why and since when."""
-    query = sa.select(*TOKEN.columns).where(token.c.tenant_id == tenant_id, IS_FAILED)
-    if instance_id is not None:
-        query = query.where(is_row(token.c.instance_id, instance_id))
-    if definition is not None:
-        query = query.join(process_instance, process_instance.c.id == token.c.instance_id).where(
-            process_instance.c.definition_key == definition
-        )
-    paging = Paging(
-        newest_or_oldest(token.c.id, "oldest"), limit, cursor, [tenant_id, instance_id, definition]
-    )
-    found = tx.execute(paging.apply(query)).all()
-    return paging.page(found, TOKEN.read(found))
-
-
 def find_log(
     tx: Transaction, tenant_id: str, instance_id: str, *, limit: int = 500, cursor: str | None = None
 ) -> Page[LogEntry]:
@@ -234,16 +210,24 @@ def find_events(
     tenant_id: str,
     *,
     status: OutboxStatus = OutboxStatus.DEAD,
+    type: str | None = None,
+    instance_id: str | None = None,
     limit: int = 100,
     cursor: str | None = None,
 ) -> Page[OutboxRow]:
-    """Outbox events of one status: by default those that could not be published."""
+    """Outbox events of one status: by default those that could not be published. Data that cannot be read is
+    None."""
     query = sa.select(*OUTBOX.columns).where(
         event_outbox.c.tenant_id == tenant_id, event_outbox.c.status == fixed(OutboxStatus(status))
     )
-    paging = Paging(newest_or_oldest(event_outbox.c.id, "oldest"), limit, cursor, [tenant_id, status])
+    if type is not None:
+        query = query.where(event_outbox.c.type == type)
+    if instance_id is not None:
+        query = query.where(is_row(event_outbox.c.instance_id, instance_id))
+    filters = [tenant_id, status, type, instance_id]
+    paging = Paging(newest_or_oldest(event_outbox.c.id, "oldest"), limit, cursor, filters)
     found = tx.execute(paging.apply(query)).all()
-    return paging.page(found, OUTBOX.read(found))
+    return paging.page(found, OUTBOX.read_leniently(found))
 
 
 def find_definitions(

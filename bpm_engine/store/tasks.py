@@ -78,6 +78,13 @@ def get_task(tx: Transaction, tenant_id: str, task_id: str) -> ListedTask | None
     return next(iter(_read(tx.execute(query).all())), None)
 
 
+def get_task_of_token(tx: Transaction, tenant_id: str, token_id: str) -> ListedTask | None:
+    """The latest one."""
+    query = _listed().where(human_task.c.tenant_id == tenant_id, human_task.c.token_id == token_id)
+    query = query.order_by(human_task.c.id.desc()).limit(1)
+    return next(iter(_read(tx.execute(query).all())), None)
+
+
 def count_tasks(
     tx: Transaction, tenant_id: str, wanted: TaskFilter, by: Group | None = None
 ) -> dict[str | None, int]:

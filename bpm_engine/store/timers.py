@@ -7,15 +7,16 @@ be dealt with is passed over as well and stops nobody.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 
-from bpm_engine.core.state import InstanceStatus, Timer, TimerStatus, Token, TokenState
-from bpm_engine.store.records import TIMER, TOKEN, Shape
-from bpm_engine.store.rows import row_source
+from bpm_engine.core.state import InstanceStatus, Timer, TimerStatus, TokenState
+from bpm_engine.store.records import TIMER, Shape
+from bpm_engine.store.rows import row_source, rows
 from bpm_engine.store.schema import ScheduleStatus, fixed, process_instance, schedule, scope, timer, token
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import EPOCH, Id, Instant
@@ -25,6 +26,14 @@ NOW = sa.bindparam("now", type_=Instant)
 LIMIT = sa.bindparam("limit", type_=sa.Integer())
 AFTER = sa.bindparam("after", type_=Id)
 Key = tuple[datetime, str]
+
+
+class Stuck(NamedTuple):
+    """A token to be dealt with by its id; its other values may be unreadable."""
+
+    id: str
+    version: int
+    root_instance_id: str
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -66,10 +75,21 @@ def next_due(tx: Transaction) -> datetime | None:
     return min((due for due in found if due is not None), default=None)
 
 
-def expired_leases(tx: Transaction, now: datetime, limit: int, after: str | None = None) -> list[Token]:
+def expired_leases(tx: Transaction, now: datetime, limit: int, after: str | None = None) -> list[Stuck]:
     """Tokens whose worker has let its lease run out, in order of their ids; their trees are held by `tx`."""
     values = {"now": now, "limit": limit, "after": after or FIRST_ID}
-    return TOKEN.read(tx.execute(EXPIRED_LEASES, values), {})
+    return [Stuck._make(row) for row in tx.execute(EXPIRED_LEASES, values)]
+
+
+def unclaimed_tokens(
+    tx: Transaction, topics: Iterable[str], before: datetime, limit: int, after: str | None = None
+) -> list[Stuck]:
+    """Tokens of these topics that are Ready since before that time and whose topic nobody works on now; their
+    trees are held by `tx`.
+    """
+    names = rows([(topic,) for topic in topics])
+    values = {"names": names, "before": before, "limit": limit, "after": after or FIRST_ID}
+    return [Stuck._make(row) for row in tx.execute(UNCLAIMED_TOKENS, values)]
 
 
 def replace_schedules(tx: Transaction, tenant_id: str, definition_key: str, new: list[Schedule]) -> None:
@@ -114,9 +134,23 @@ DUE_TIMERS = _taking_roots(
     timer.c.root_instance_id,
 )
 NEXT_TIMER = sa.select(sa.func.min(timer.c.due_at)).where(timer.c.status == fixed(TimerStatus.SCHEDULED))
+_STUCK = (token.c.id, token.c.version, token.c.root_instance_id)
 EXPIRED_LEASES = _taking_roots(
-    sa.select(*TOKEN.columns)
+    sa.select(*_STUCK)
     .where(token.c.state == fixed(TokenState.EXECUTING), token.c.lease_until <= NOW, token.c.id > AFTER)
+    .order_by(token.c.id)
+    .limit(LIMIT),
+    token.c.root_instance_id,
+)
+_NAMES = row_source([sa.Column("text", sa.Text())], "names")
+_busy = token.alias("busy")
+UNCLAIMED_TOKENS = _taking_roots(
+    sa.select(*_STUCK)
+    .where(token.c.ready_topic.in_(sa.select(_NAMES.c.text)), token.c.id > AFTER)
+    .where(token.c.updated_at <= sa.bindparam("before", type_=Instant))
+    .where(
+        ~sa.exists().where(_busy.c.state == fixed(TokenState.EXECUTING), _busy.c.topic == token.c.ready_topic)
+    )
     .order_by(token.c.id)
     .limit(LIMIT),
     token.c.root_instance_id,

@@ -36,7 +36,7 @@ LANES = bpmn(
 PLAIN = bpmn(f'{START}<userTask id="look" bpm:priority="${{n}}"/>{END}' + path("start", "look", "end"))
 
 
-def one(engine: Engine, model: str = HUMAN, **variables: object) -> TaskView:
+def one(engine: Engine, model: bytes = HUMAN, **variables: object) -> TaskView:
     engine.deploy(model)
     engine.start("p", {"amount": 7, **variables}, business_key="A-17")
     (task,) = engine.tasks.find()

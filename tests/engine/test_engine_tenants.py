@@ -49,7 +49,18 @@ ARGUMENTS: dict[str, object] = {
     "worker": "w",
 }
 """The other parameters that must be given."""
-WITHOUT_TENANT = {"begin", "close", "doctor", "handler", "run", "run_until_idle", "running", "tenant"}
+WITHOUT_TENANT = {
+    "begin",
+    "close",
+    "doctor",
+    "handler",
+    "health",
+    "observe",
+    "run",
+    "run_until_idle",
+    "running",
+    "tenant",
+}
 OWN = {"deploy", "send_message", "send_signal"}  # make something new for whoever calls
 
 

@@ -14,7 +14,7 @@ BatchOutcome BatchProgress BatchReport MarkingForecast MigrationForecast Migrati
 BpmnError Config ConflictError DefinitionError DefinitionView Deployment Engine EngineError EventView Finding
 HistoryEntry IncidentView InstanceView InvalidInputError LeaseLostError MessageResult NotFoundError Page
 Problem Retry RetryLater ScheduleView StepView TaskView TokenView UnavailableError Work
-CommentView ExternalTask FormField Health
+AttemptView CommentView ExternalTask FormField Health
 """
 CALLS = {
     "": "begin close data_store deploy doctor handler health observe run run_until_idle running send_message "
@@ -23,10 +23,10 @@ CALLS = {
     "definitions": "find get xml",
     "external": "complete extend fail fetch throw_error",
     "history": "count find steps",
-    "incidents": "find resolve retry skip",
+    "incidents": "attempts count find get resolve retry retry_all route skip",
     "instances": "activate cancel count delete find get migrate move purge resume retry set_variables "
     "suspend",
-    "outbox": "find requeue",
+    "outbox": "find purge requeue requeue_all",
     "schedules": "find pause preview resume",
     "tasks": "assign claim comment comments complete count delegate find get plan reserve unclaim variables",
 }
@@ -47,7 +47,7 @@ READING = {
     "running",
     "steps",
 }
-READING |= {"plan_migration", "comments", "tenant", "variables", "xml"}
+READING |= {"attempts", "plan_migration", "comments", "tenant", "variables", "xml"}
 LEASING = {"extend", "fetch"}  # a lease is no part of the history; `worker` says who
 
 

@@ -12,7 +12,8 @@ from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import InstanceStatus, TaskStatus, TokenState, replace
 from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.store import changes as changing
-from bpm_engine.store import definitions, search, tasks
+from bpm_engine.store import definitions, incidents, search, tasks
+from bpm_engine.store.incidents import IncidentFilter
 from bpm_engine.store.search import InstanceFilter
 from bpm_engine.store.store import Store
 from bpm_engine.store.tasks import TaskFilter
@@ -157,15 +158,21 @@ def test_incidents_and_history_come_in_order_and_in_pages(store: Store) -> None:
     apply(store, changes)
     started(store)
     with store.reading() as tx:
-        page = search.find_incidents(tx, "acme", limit=2)
-        rest = search.find_incidents(tx, "acme", limit=2, cursor=page.cursor)
-        assert page.items + rest.items == changes.tokens.inserted
-        assert (
-            search.find_incidents(tx, "acme", instance_id=owner.id, definition="order").items
-            == page.items + rest.items
-        )
-        assert search.find_incidents(tx, "acme", definition="x").items == []
-        assert search.find_incidents(tx, "foreign").items == []
+        page = incidents.find_incidents(tx, "acme", IncidentFilter(), limit=2)
+        rest = incidents.find_incidents(tx, "acme", IncidentFilter(), limit=2, cursor=page.cursor)
+        listed = page.items + rest.items
+        assert [each.token for each in listed] == changes.tokens.inserted
+        assert {(each.definition_key, each.since) for each in listed} == {("order", NOW)}
+        narrow = IncidentFilter(instance_id=owner.id, definition="order", code="X", since_after=NOW)
+        assert incidents.find_incidents(tx, "acme", narrow).items == listed
+        for other in (
+            IncidentFilter(definition="x"),
+            IncidentFilter(code="Y"),
+            IncidentFilter(since_before=NOW),
+        ):
+            assert incidents.find_incidents(tx, "acme", other).items == []
+        assert incidents.find_incidents(tx, "foreign", IncidentFilter()).items == []
+        assert incidents.count_incidents(tx, "acme", IncidentFilter(), "code") == {"X": 3}
         first = search.find_log(tx, "acme", owner.id, limit=3)
         second = search.find_log(tx, "acme", owner.id, limit=3, cursor=first.cursor)
         assert first.items + second.items == changes.log
