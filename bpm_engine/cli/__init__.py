@@ -41,6 +41,7 @@ def _at(path: str, section: str, purpose: str) -> Place:
         "cancel": _at("operate:cancel", OPERATORS, "End instances now."),
         "doctor": _at("doctor:doctor", OPERATORS, "Examine the live database for contradictions."),
         "run": _at("run:run", SERVICES, "Run an application's services until it is told to stop."),
+        "bench": _at("bench:bench", SERVICES, "Measure durable steps per second on a database."),
         "completion": _at("completion:completion", SERVICES, "Print the completion script of a shell."),
         "db": _at("db:db", SERVICES, "Bring the schema of a database up or down."),
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -61,6 +62,7 @@ class LazyGroup(click.Group):
 
 def run(group: click.Group, arguments: Sequence[str]) -> int:
     """Run one command and answer its exit code. Nothing escapes as a traceback, unless asked for."""
+    _set_up_logging("--debug" in arguments)
     try:
         answer = group.main(list(arguments), prog_name="bpm", standalone_mode=False)
     except click.ClickException as refused:
@@ -72,6 +74,15 @@ def run(group: click.Group, arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last place where a traceback can become a sentence
         return _answer(error, debug="--debug" in arguments)
     return answer if isinstance(answer, int) else GOOD
+
+
+def _set_up_logging(debug: bool) -> None:
+    """What the engine logs is for the logs of services; a command says what it has to say itself."""
+    root = logging.getLogger()
+    if debug:
+        logging.basicConfig(level=logging.INFO)
+    elif not root.handlers:
+        root.addHandler(logging.NullHandler())
 
 
 def _answer(error: Exception, *, debug: bool) -> int:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 import click
 
+from bpm_engine.api.filters import InstanceFilters
 from bpm_engine.api.views import InstanceView, Page
+from bpm_engine.cli.filters import filtered, taken
 from bpm_engine.cli.options import CURSOR, LIMIT
-from bpm_engine.cli.session import Session, assignments, on_engine
+from bpm_engine.cli.session import Session, on_engine
 from bpm_engine.cli.tables import Column, print_table
 
-STATUSES = ["Running", "Suspended", "Completed", "Failed", "Cancelled"]
 COLUMNS = [
     Column("instance", "id"),
     Column("process"),
@@ -24,16 +25,7 @@ COLUMNS = [
 
 
 @click.command("list")
-@click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only these.")
-@click.option("--definition", "-d", metavar="PROCESS", help="Only instances of this process.")
-@click.option("--version", type=int, help="Only of this version.")
-@click.option("--business-key", "-k", help="Only with this key.")
-@click.option("--subject", help="Only about this subject.")
-@click.option("--node", metavar="NODE", help="Only those with a token at this node.")
-@click.option("--incidents/--no-incidents", default=None, help="Only with, or only without incidents.")
-@click.option("--where", multiple=True, metavar="NAME=VALUE", help="Only with this variable.")
-@click.option("--after", type=click.DateTime(), metavar="TIME", help="Only started since (UTC).")
-@click.option("--before", type=click.DateTime(), metavar="TIME", help="Only started before (UTC).")
+@filtered
 @click.option("--order", type=click.Choice(["newest", "oldest"]), default="newest", show_default=True)
 @LIMIT
 @CURSOR
@@ -41,20 +33,11 @@ COLUMNS = [
 @on_engine()
 def list_instances(
     session: Session,
-    status: str | None,
-    definition: str | None,
-    version: int | None,
-    business_key: str | None,
-    subject: str | None,
-    node: str | None,
-    incidents: bool | None,
-    where: tuple[str, ...],
-    after: datetime | None,
-    before: datetime | None,
     order: Literal["newest", "oldest"],
     limit: int,
     cursor: str | None,
     count: bool,
+    **options: Any,
 ) -> None:
     """List instances, newest first. All that is given must hold.
 
@@ -64,18 +47,7 @@ def list_instances(
       bpm list -d order --where customer.country=NL --limit 50
       bpm list --count
     """
-    wanted: dict[str, Any] = {
-        "status": status,
-        "definition": definition,
-        "version": version,
-        "business_key": business_key,
-        "subject": subject,
-        "node": node,
-        "incidents": incidents,
-        "variables": nested(assignments(where)) if where else None,
-        "started_after": _utc(after),
-        "started_before": _utc(before),
-    }
+    wanted = taken(options)
     if count:
         _print_counts(session, wanted)
         return
@@ -102,10 +74,14 @@ def _row(instance: InstanceView) -> tuple[str | datetime | None, ...]:
     )
 
 
-def _print_counts(session: Session, wanted: dict[str, Any]) -> None:
-    engine = session.engine
-    keys = sorted(engine.instances.count(by="definition", **wanted))
-    counted = {key: engine.instances.count(by="status", **(wanted | {"definition": key})) for key in keys}
+def _print_counts(session: Session, wanted: InstanceFilters) -> None:
+    count = session.engine.instances.count
+    named = wanted.get("definition")
+    keys = [named] if named else sorted(count(by="definition", **wanted))
+    counted: dict[str, dict[str, int]] = {}
+    for key in keys:
+        wanted["definition"] = key
+        counted[key] = count(by="status", **wanted)
     session.answer(
         counted,
         lambda: print_table(
@@ -115,19 +91,3 @@ def _print_counts(session: Session, wanted: dict[str, Any]) -> None:
             empty="no instance matches",
         ),
     )
-
-
-def nested(flat: dict[str, Any]) -> dict[str, Any]:
-    """`{"a.b": 1}` means the part `b` of `a`."""
-    result: dict[str, Any] = {}
-    for name, value in flat.items():
-        *outer, last = name.split(".")
-        place = result
-        for part in outer:
-            place = place.setdefault(part, {})
-        place[last] = value
-    return result
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    return None if moment is None else moment.replace(tzinfo=UTC)

@@ -1,74 +1,107 @@
-"""`bpm cancel`, `suspend`, `resume`, `retry`: what an operator does to instances."""
+"""`bpm cancel`, `suspend`, `resume`, `retry`: what an operator does to instances, one or many.
+
+Instances are named by their ids, or found by the filters of `bpm list`; then it is asked first how many that
+are, and progress is shown.
+"""
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from bpm_engine.api.views import InstanceView
+from bpm_engine.api.batches import Batches, BatchProgress, BatchReport
+from bpm_engine.api.filters import InstanceFilters
 from bpm_engine.cli.commands import GOOD, REFUSED
+from bpm_engine.cli.filters import filtered, taken
 from bpm_engine.cli.options import ACTOR, SET
 from bpm_engine.cli.session import Session, assignments, on_engine
-from bpm_engine.errors import EngineError, NotFoundError
+from bpm_engine.errors import NotFoundError
 
 REASON = click.option("--reason", default="", help="Why, for the history.")
+YES = click.option("--yes", "-y", is_flag=True, help="Do not ask before changing what the filters find.")
+Operation = Callable[..., BatchReport]
+
+
+def _on_instances(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The instances, as arguments or by filters; the function answers which operation to run on them."""
+
+    @click.argument("instances", nargs=-1, metavar="[INSTANCE…]")
+    @filtered
+    @YES
+    @ACTOR
+    @on_engine()
+    @functools.wraps(function)
+    def command(
+        session: Session, instances: tuple[str, ...], yes: bool, actor: str | None, **options: Any
+    ) -> int:
+        wanted = taken(options)
+        operation = functools.partial(function(session.engine.batches, **options), actor=actor)
+        return _operate(session, operation, instances, wanted, yes)
+
+    return command
 
 
 @click.command()
-@click.argument("instances", nargs=-1, required=True, metavar="INSTANCE…")
+@_on_instances
 @REASON
-@ACTOR
-@on_engine()
-def cancel(session: Session, instances: tuple[str, ...], reason: str, actor: str | None) -> int:
+def cancel(batches: Batches, reason: str) -> Operation:
     """End instances now, with all their tokens, timers and waits.
 
     \b
-    Example:
+    Examples:
       bpm cancel 0192f0c1-… --reason "ordered by mistake"
+      bpm cancel --definition order --version 3 --status Running
     """
-    return _each(session, instances, lambda i: session.engine.instances.cancel(i, reason=reason, actor=actor))
+    return functools.partial(batches.cancel, reason=reason)
 
 
 @click.command()
-@click.argument("instances", nargs=-1, required=True, metavar="INSTANCE…")
+@_on_instances
 @REASON
-@ACTOR
-@on_engine()
-def suspend(session: Session, instances: tuple[str, ...], reason: str, actor: str | None) -> int:
+def suspend(batches: Batches, reason: str) -> Operation:
     """Halt instances: nothing of them is run until they are resumed.
 
     \b
-    Example:
+    Examples:
       bpm suspend 0192f0c1-… --reason "the bank is down"
+      bpm suspend --definition order --node charge_card --yes
     """
-    return _each(
-        session, instances, lambda i: session.engine.instances.suspend(i, reason=reason, actor=actor)
-    )
+    return functools.partial(batches.suspend, reason=reason)
 
 
 @click.command()
-@click.argument("instances", nargs=-1, required=True, metavar="INSTANCE…")
-@ACTOR
-@on_engine()
-def resume(session: Session, instances: tuple[str, ...], actor: str | None) -> int:
+@_on_instances
+def resume(batches: Batches) -> Operation:
     """Let suspended instances go on.
 
     \b
-    Example:
+    Examples:
       bpm resume 0192f0c1-…
+      bpm resume --definition order --status Suspended
     """
-    return _each(session, instances, lambda i: session.engine.instances.resume(i, actor=actor))
+    return batches.resume
 
 
 @click.command()
-@click.argument("names", nargs=-1, required=True, metavar="INSTANCE|INCIDENT…")
+@click.argument("names", nargs=-1, metavar="[INSTANCE|INCIDENT…]")
 @SET
+@filtered
+@YES
 @ACTOR
 @on_engine()
-def retry(session: Session, names: tuple[str, ...], pairs: tuple[str, ...], actor: str | None) -> int:
-    """Try again what failed: one incident, or all incidents of an instance.
+def retry(
+    session: Session,
+    names: tuple[str, ...],
+    pairs: tuple[str, ...],
+    yes: bool,
+    actor: str | None,
+    **options: Any,
+) -> int:
+    """Try again what failed: one incident, or all incidents of instances.
 
     With --set variables of the process are set right first.
 
@@ -76,36 +109,61 @@ def retry(session: Session, names: tuple[str, ...], pairs: tuple[str, ...], acto
     Examples:
       bpm retry 0192f0c1-…
       bpm retry 0192f0c1-… --set address="2 Side Street"
+      bpm retry --definition order --node charge_card --yes
     """
-    given = assignments(pairs)
-    return _each(session, names, lambda name: _retry(session, name, given, actor))
+    wanted, given = taken(options), assignments(pairs)
+    left = tuple(name for name in names if not _resolved(session, name, given, actor))
+    if names and not left:
+        return GOOD
+    batches = session.engine.batches
+    if given:
+        code = _operate(
+            session, functools.partial(batches.set_variables, given, actor=actor), left, wanted, yes
+        )
+        if code:
+            return code
+    return _operate(session, functools.partial(batches.retry, actor=actor), left, wanted, yes or bool(given))
 
 
-def _retry(session: Session, name: str, given: dict[str, Any], actor: str | None) -> InstanceView | None:
-    engine = session.engine
+def _resolved(session: Session, name: str, given: dict[str, Any], actor: str | None) -> bool:
+    """Whether the name was that of an incident, which is tried again now."""
     try:
-        engine.incidents.resolve(name, given, actor=actor)
+        session.engine.incidents.resolve(name, given, actor=actor)
     except NotFoundError:
-        if given:
-            engine.instances.set_variables(name, given, actor=actor)
-        return engine.instances.retry(name, actor=actor)
-    return None
+        return False
+    session.answer({"incident": name, "retried": True}, lambda: session.say(f"{name} is tried again"))
+    return True
 
 
-def _each(session: Session, names: tuple[str, ...], operate: Callable[[str], InstanceView | None]) -> int:
-    """One after the other; what is refused does not keep the others from being done."""
-    results: list[dict[str, str]] = []
-    for name in names:
-        try:
-            instance = operate(name)
-        except EngineError as error:
-            results.append({"id": name, "error": str(error)})
-            session.say(str(error), fg="red", err=True)
-        else:
-            status = instance.status if instance is not None else "Running"
-            results.append({"id": name, "status": status})
-            if not session.as_json:
-                session.say(f"{name} {status}")
-    if session.as_json:
-        session.answer({"items": results}, lambda: None)
-    return REFUSED if any("error" in result for result in results) else GOOD
+def _operate(
+    session: Session, operation: Operation, ids: tuple[str, ...], wanted: InstanceFilters, yes: bool
+) -> int:
+    if bool(ids) == bool(wanted):
+        raise click.UsageError("name instances, or give filters such as --definition; not both")
+    if ids:
+        report = operation(ids=ids)
+    else:
+        number = session.engine.instances.count(**wanted)
+        if number and not yes:
+            click.confirm(f"{number} instances. Go on?", abort=True, err=True)
+        report = _with_progress(operation, wanted, number)
+    session.answer(report, lambda: _print(session, report))
+    return REFUSED if report.failed else GOOD
+
+
+def _with_progress(operation: Operation, wanted: InstanceFilters, number: int) -> BatchReport:
+    if not sys.stderr.isatty():
+        return operation(**wanted)
+    with click.progressbar(length=number, label="instances", file=sys.stderr) as bar:
+
+        def tell(progress: BatchProgress) -> None:
+            bar.update(len(progress.outcomes))
+
+        return operation(**wanted, progress=tell)
+
+
+def _print(session: Session, report: BatchReport) -> None:
+    for failure in report.failures:
+        session.say(f"{failure.instance_id}: {failure.error}", fg="red", err=True)
+    told = {"done": report.done, "unchanged": report.unchanged, "failed": report.failed}
+    session.say(", ".join(f"{number} {name}" for name, number in told.items() if number) or "nothing to do")

@@ -39,7 +39,7 @@ class Session:
 
     def say(self, text: str, **style: Any) -> None:
         """For people; with `--json` on stderr, so that stdout stays one document."""
-        click.secho(visible(text), err=self.as_json, color=self.color, **style)
+        click.secho(visible(text), color=self.color, **({"err": self.as_json} | style))
 
     def answer(self, data: Any, table: Callable[[], None]) -> None:
         """The result: one JSON document, or what `table` prints."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -13,6 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from bpm_engine.cli import bpm
+from bpm_engine.cli.commands import run
 
 PROJECT = Path(__file__).parents[2]
 BPM = [sys.executable, "-m", "bpm_engine.cli"]
@@ -73,6 +79,33 @@ class Shell:
             process.wait()
             if process.stdout:
                 process.stdout.close()
+
+
+class Prompt(Shell):
+    """The same from the console script's own function, in this process: most commands need no more."""
+
+    def finished(self, *arguments: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        output, errors = io.StringIO(), io.StringIO()
+        command = [str(argument) for argument in arguments]
+        before, paths = sys.stdin, sys.path[:]
+        sys.stdin = io.StringIO(stdin or "")
+        try:
+            with (
+                contextlib.chdir(self.folder),
+                mock.patch.dict(os.environ, self.environment(), clear=True),
+                contextlib.redirect_stdout(output),
+                contextlib.redirect_stderr(errors),
+            ):
+                code = run(bpm, command)
+        finally:
+            sys.stdin, sys.path[:] = before, paths
+            for name in [name for name in sys.modules if name in self.modules()]:
+                del sys.modules[name]
+        return subprocess.CompletedProcess(command, code, output.getvalue(), errors.getvalue())
+
+    def modules(self) -> set[str]:
+        """Applications in the folder: another test may have one of the same name."""
+        return {path.stem for path in self.folder.glob("*.py")}
 
 
 def fetch(url: str) -> tuple[int, str]:
