@@ -67,6 +67,9 @@ POSTGRESQL = [
     " FOR EACH ROW EXECUTE FUNCTION bpm_keep_log()",
     "CREATE TRIGGER bpm_no_truncate BEFORE TRUNCATE ON execution_log"
     " FOR EACH STATEMENT EXECUTE FUNCTION bpm_keep_log()",
+    # Without its instance a row of the history could be deleted.
+    "CREATE TRIGGER bpm_no_truncate BEFORE TRUNCATE ON process_instance"
+    " FOR EACH STATEMENT EXECUTE FUNCTION bpm_keep_log()",
     "CREATE TRIGGER bpm_delete_rule BEFORE DELETE ON process_instance"
     " FOR EACH ROW EXECUTE FUNCTION bpm_keep_instance()",
     """
@@ -83,6 +86,7 @@ POSTGRESQL = [
     # ALWAYS: session_replication_role = replica would skip them otherwise.
     "ALTER TABLE execution_log ENABLE ALWAYS TRIGGER bpm_append_only",
     "ALTER TABLE execution_log ENABLE ALWAYS TRIGGER bpm_no_truncate",
+    "ALTER TABLE process_instance ENABLE ALWAYS TRIGGER bpm_no_truncate",
     "ALTER TABLE process_instance ENABLE ALWAYS TRIGGER bpm_delete_rule",
     "ALTER TABLE process_instance ENABLE ALWAYS TRIGGER bpm_log_goes",
     "ALTER TABLE process_definition ENABLE ALWAYS TRIGGER bpm_immutable",

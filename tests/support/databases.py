@@ -49,16 +49,16 @@ def postgresql_schema(postgresql_databases: Databases) -> Iterator[str]:
 
 
 def empty_postgresql(url: str) -> None:
+    """History refuses to be deleted, so the triggers rest meanwhile."""
     with psycopg.connect(url) as connection:
-        for table in ("execution_log", "process_instance"):
-            connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+        found = connection.execute(
+            "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled = 'A'"
+        ).fetchall()
+        for table, trigger in found:
+            connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER {trigger}")
         for each in reversed(metadata.sorted_tables):
             connection.execute(f"DELETE FROM {each.name}")
-        for table, trigger in (
-            ("execution_log", "bpm_append_only"),
-            ("execution_log", "bpm_no_truncate"),
-            ("process_instance", "bpm_delete_rule"),
-        ):
+        for table, trigger in found:
             connection.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {trigger}")
 
 
