@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bpm_engine.api.explanations import InstanceExplanation, TokenExplanation
     from bpm_engine.api.migrations import MarkingForecast, MigrationForecast, MigrationStep, MigrationView
     from bpm_engine.api.views import (
         AttemptView,
@@ -66,6 +67,7 @@ __all__ = [
     "Health",
     "HistoryEntry",
     "IncidentView",
+    "InstanceExplanation",
     "InstanceView",
     "InvalidInputError",
     "LeaseLostError",
@@ -82,6 +84,7 @@ __all__ = [
     "ScheduleView",
     "StepView",
     "TaskView",
+    "TokenExplanation",
     "TokenView",
     "UnavailableError",
     "Work",
@@ -89,6 +92,7 @@ __all__ = [
 
 _HOMES = {
     "bpm_engine.api.walks": {"BatchOutcome", "BatchProgress", "BatchReport"},
+    "bpm_engine.api.explanations": {"InstanceExplanation", "TokenExplanation"},
     "bpm_engine.api.migrations": {"MarkingForecast", "MigrationForecast", "MigrationStep", "MigrationView"},
     "bpm_engine.bpmn.model": {"FormField"},
     "bpm_engine.config": {"Config"},

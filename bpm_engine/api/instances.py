@@ -10,6 +10,7 @@ from typing import Any, Literal, Unpack, overload
 import sqlalchemy as sa
 
 from bpm_engine.api.caller import Caller
+from bpm_engine.api.explanations import InstanceExplanation, explain_instance
 from bpm_engine.api.filters import InstanceFilters, instance_filter
 from bpm_engine.api.migrations import Migrations, MigrationView
 from bpm_engine.api.views import InstanceView, Page, instance_view
@@ -111,6 +112,11 @@ class Instances:
                 tokens[token.instance_id].append(token)
         views = tuple(instance_view(i, values.get(i.id, {}), tokens[i.id]) for i in page.items)
         return Page(views, page.cursor)
+
+    def explain(self, instance_id: str, *, connection: sa.Connection | None = None) -> InstanceExplanation:
+        """Why each token rests, what would release it, since when, and what is late; `str()` is a page."""
+        with self._caller.reading(connection) as tx:
+            return explain_instance(self._caller, tx, self._caller.instance(tx, instance_id))
 
     @overload
     def count(self, by: None = None, **filters: Unpack[InstanceFilters]) -> int: ...

@@ -188,7 +188,7 @@ class _Migration:
             subscription = self._draft.subscriptions.get(wait_id)
             assert subscription is not None
             if node_id is None:
-                waits.drop(self._marking, subscription)
+                waits.end_subscription(self._marking, subscription, SubscriptionStatus.CANCELLED)
             else:
                 self._draft.subscriptions.put(wait_id, replace(subscription, node_id=node_id))
 

@@ -319,11 +319,6 @@ def _close_tasks(marking: Marking, token: Token) -> None:
             tasks.put(task.id, replace(task, status=TaskStatus.CANCELLED, version=task.version + 1))
 
 
-def drop(marking: Marking, subscription: Subscription) -> None:
-    cancelled = replace(subscription, status=SubscriptionStatus.CANCELLED)
-    marking.draft.subscriptions.put(subscription.id, cancelled)
-
-
 def close_retry(marking: Marking, token: Token) -> None:
     """A retry by hand makes the planned one pointless."""
     draft = marking.draft

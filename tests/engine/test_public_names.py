@@ -10,6 +10,7 @@ import bpm_engine
 from bpm_engine import testing
 
 PUBLIC = """
+InstanceExplanation TokenExplanation
 BatchOutcome BatchProgress BatchReport MarkingForecast MigrationForecast MigrationStep MigrationView
 BpmnError Config ConflictError DefinitionError DefinitionView Deployment Engine EngineError EventView Finding
 HistoryEntry IncidentView InstanceView InvalidInputError LeaseLostError MessageResult NotFoundError Page
@@ -24,8 +25,8 @@ CALLS = {
     "external": "complete extend fail fetch throw_error",
     "history": "count find steps",
     "incidents": "attempts count find get resolve retry retry_all route skip",
-    "instances": "activate cancel count delete find get migrate move purge resume retry set_variables "
-    "suspend",
+    "instances": "activate cancel count delete explain find get migrate move purge resume retry "
+    "set_variables suspend",
     "outbox": "find purge requeue requeue_all",
     "schedules": "find pause preview resume",
     "tasks": "assign claim comment comments complete count delegate find get plan reserve unclaim variables",
@@ -47,7 +48,7 @@ READING = {
     "running",
     "steps",
 }
-READING |= {"attempts", "plan_migration", "comments", "tenant", "variables", "xml"}
+READING |= {"attempts", "explain", "plan_migration", "comments", "tenant", "variables", "xml"}
 LEASING = {"extend", "fetch"}  # a lease is no part of the history; `worker` says who
 
 
