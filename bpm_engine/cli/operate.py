@@ -13,8 +13,9 @@ from typing import Any
 
 import click
 
-from bpm_engine.api.batches import Batches, BatchProgress, BatchReport
+from bpm_engine.api.batches import Batches
 from bpm_engine.api.filters import InstanceFilters
+from bpm_engine.api.walks import BatchProgress, BatchReport
 from bpm_engine.cli.commands import GOOD, REFUSED
 from bpm_engine.cli.filters import filtered, taken
 from bpm_engine.cli.options import ACTOR, SET
