@@ -52,7 +52,8 @@ class Incidents:
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[IncidentView]:
-        """All that is given must hold; `code` is the cause, `since_…` when it came to be."""
+        """All that is given must hold; `code` is the cause, `since_…` when it came to be. Of an `instance`,
+        also what went wrong in the instances that it has called."""
         border = self._caller.border
         wanted = incident_filter(
             border,

@@ -63,11 +63,21 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationKey:
+    """A correlation key of a conversation (8.4.2): the variable that keeps its values, and for each of its
+    properties where a message carries it."""
+
+    variable: str
+    properties: tuple[tuple[str, tuple[str, ...]], ...]  # name -> path in the payload
+
+
+@dataclass(frozen=True, slots=True)
 class MessageEvent:
     name: Expression
     correlation_key: Expression | None = None
     match: tuple[tuple[str, Expression], ...] = ()  # path in the payload -> expected value
     payload_variable: str | None = None
+    keys: tuple[ConversationKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,7 +406,7 @@ class Node:
     emit: str | None = None
     async_before: bool = False
     async_after: bool = False
-    deadline: str | None = None
+    deadline: Expression | None = None
     completion_quantity: int = 1  # tokens on each flow that is taken
     is_activity: bool = False  # task, sub-process, call: what history reports and compensation undoes
 
@@ -422,7 +432,7 @@ class Graph:
     version_tag: str | None = None
     executable: bool = True
     retention: str | None = None
-    deadline: str | None = None
+    deadline: Expression | None = None
     max_tokens: int | None = None
     nodes: Mapping[str, Node]
     scopes: Mapping[str, Scope]  # the root scope has the id of the process

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from bpm_engine.bpmn.expressions import ExpressionError
 from bpm_engine.core import adhoc, answers, migration, operations, people, starting
 from bpm_engine.core.changes import Changes, Outcome, Refused
 from bpm_engine.core.context import Context, Definitions
@@ -115,5 +116,8 @@ def _play(marking: Marking, stimulus: Stimulus) -> Outcome:
     except Fault as fault:
         marking.draft.rollback()
         return Refused(fault.code, fault.message)
+    except ExpressionError as error:
+        marking.draft.rollback()
+        return Refused(error.code, str(error))
     marking.run()
     return outcome

@@ -227,6 +227,9 @@ class Draft:
         row = rows.pop()
         if rows is self.log:
             self.seq[row.instance_id] = row.seq - 1
+            scope = self.snapshot.scopes.get(row.instance_id)
+            if row.seq - 1 == (0 if scope is None else scope.seq):
+                del self.seq[row.instance_id]  # nothing is told of the instance, which may not even be there
 
     # ------------------------------------------------------------------ what may be concluded from absence
 

@@ -149,6 +149,7 @@ class SendMessage(Effect, frozen=True):
     name: str
     correlation_key: str | None
     payload: Variables
+    keys: Variables = {}  # values of its conversation's keys, to be remembered
 
 
 class SendSignal(Effect, frozen=True):

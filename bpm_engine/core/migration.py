@@ -33,7 +33,6 @@ from bpm_engine.core.state import (
     ScopeState,
     SubscriptionStatus,
     TaskStatus,
-    TimerPurpose,
     TimerStatus,
     Token,
     TokenState,
@@ -290,4 +289,5 @@ class _Migration:
             return
         at = scope.node_id if token is None else token.node_id
         due = self._target.deadline if token is None else self._target.nodes[at].deadline
-        waits.open_timer(self._marking, scope, at, opening.token_id, TimerPurpose.DEADLINE, due)
+        assert due is not None
+        waits.open_deadline(self._marking, scope, at, opening.token_id, due)

@@ -26,6 +26,8 @@ def send_message(marking: Marking, visit: Visit, effect: SendMessage) -> None:
         payload=effect.payload,
     )
     marking.draft.append(marking.draft.messages, thrown)
+    if effect.keys:
+        marking.assign(visit, effect.keys)
     data = {"message": thrown.name, "correlation_key": thrown.correlation_key, "payload": thrown.payload}
     entry = marking.journal.log(LogKind.THROWN, token, data)
     marking.journal.publish(entry, "message.thrown", data)

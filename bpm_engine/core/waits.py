@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bpm_engine.bpmn.expressions import to_json
+from bpm_engine.bpmn.expressions import Expression, Value, to_json
 from bpm_engine.bpmn.graph import (
     Boundary,
     Catch,
@@ -26,11 +26,11 @@ from bpm_engine.bpmn.graph import (
     TimerEvent,
 )
 from bpm_engine.bpmn.graph import Scope as ScopeSpec
+from bpm_engine.core import correlation
 from bpm_engine.core.draft import Touched
 from bpm_engine.core.effects import AskPerson, Await, Awaited, Choose, Fault
 from bpm_engine.core.state import (
     HumanTask,
-    Json,
     LogKind,
     Scope,
     Subscription,
@@ -85,7 +85,7 @@ def open_boundary(marking: Marking, visit: Visit) -> None:
         for awaited in _awaited(visit.graph.nodes[node_id]):
             _open(marking, scope, visit.token.id, awaited, seen)
     if visit.node.deadline is not None:
-        _open_deadline(marking, scope, visit.node.id, visit.token.id, visit.node.deadline)
+        open_deadline(marking, scope, visit.node.id, visit.token.id, visit.node.deadline)
 
 
 def open_handlers(marking: Marking, scope: Scope, graph: Graph) -> None:
@@ -99,7 +99,7 @@ def open_handlers(marking: Marking, scope: Scope, graph: Graph) -> None:
             for awaited in _awaited(graph.nodes[start_id]):
                 _open(marking, scope, None, awaited, seen)
     if spec.kind == "process" and graph.deadline is not None:
-        _open_deadline(marking, scope, scope.node_id, None, graph.deadline)
+        open_deadline(marking, scope, scope.node_id, None, graph.deadline)
 
 
 def ask_person(marking: Marking, visit: Visit, effect: AskPerson) -> None:
@@ -182,12 +182,15 @@ def _open_timer(
     marking.draft.timers.put(timer.id, timer)
 
 
-def _open_deadline(marking: Marking, scope: Scope, node_id: str, token_id: str | None, text: str) -> None:
-    open_timer(marking, scope, node_id, token_id, TimerPurpose.DEADLINE, text)
+def open_deadline(
+    marking: Marking, scope: Scope, node_id: str, token_id: str | None, deadline: Expression
+) -> None:
+    due = deadline.evaluate(view(marking.draft, scope.id), marking.context.now)
+    open_timer(marking, scope, node_id, token_id, TimerPurpose.DEADLINE, due)
 
 
 def open_timer(
-    marking: Marking, scope: Scope, node_id: str, token_id: str | None, purpose: TimerPurpose, due: Json
+    marking: Marking, scope: Scope, node_id: str, token_id: str | None, purpose: TimerPurpose, due: Value
 ) -> None:
     """A timer of the engine's own: retry, delayed start, deadline."""
     timer = Timer(
@@ -230,6 +233,8 @@ def _terms(marking: Marking, event: EventSpec, seen: View) -> Terms:
             if event.correlation_key is not None:
                 key = correlation_text(event.correlation_key.evaluate(seen, now))
             wanted = {path: to_json(value.evaluate(seen, now)) for path, value in event.match}
+            if event.keys:
+                wanted |= correlation.demanded(event.keys, seen)
             return Terms(SubscriptionKind.MESSAGE, str(event.name.evaluate(seen, now)), key, _nested(wanted))
         case SignalEvent():
             return Terms(SubscriptionKind.SIGNAL, str(event.name.evaluate(seen, now)))

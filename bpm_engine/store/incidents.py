@@ -97,6 +97,13 @@ def _read(rows: Sequence[sa.Row[Any]]) -> list[ListedIncident]:
     return [ListedIncident(t, *row[width : width + 3]) for t, row in zip(tokens, rows, strict=True)]
 
 
+def _with_called(instance_id: str) -> sa.Select[Any]:
+    """An instance and what it has called, down to the last: its call activity waits for them."""
+    top = sa.select(_CALLED.c.id).where(is_row(_CALLED.c.id, instance_id)).cte("called", recursive=True)
+    tree = top.union_all(sa.select(_CALLED.c.id).where(_CALLED.c.parent_instance_id == top.c.id))
+    return sa.select(tree.c.id)
+
+
 def _conditions(wanted: IncidentFilter) -> list[sa.ColumnElement[bool]]:
     equal = {
         token.c.node_id: wanted.node,
@@ -106,7 +113,7 @@ def _conditions(wanted: IncidentFilter) -> list[sa.ColumnElement[bool]]:
     }
     conditions: list[sa.ColumnElement[bool]] = [c == value for c, value in equal.items() if value is not None]
     if wanted.instance_id is not None:
-        conditions.append(is_row(token.c.instance_id, wanted.instance_id))
+        conditions.append(token.c.instance_id.in_(_with_called(wanted.instance_id)))
     # A failed token is written for the last time when it fails: that is since when.
     if wanted.since_after is not None:
         conditions.append(token.c.updated_at >= wanted.since_after)
@@ -115,6 +122,7 @@ def _conditions(wanted: IncidentFilter) -> list[sa.ColumnElement[bool]]:
     return conditions
 
 
+_CALLED = process_instance.alias("child")
 CODE = token.c.error.op("->>", return_type=sa.Text())(sa.literal_column("'code'"))
 IS_FAILED = token.c.state == fixed(TokenState.FAILED)
 _TABLES = token.join(process_instance, process_instance.c.id == token.c.instance_id)

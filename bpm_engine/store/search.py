@@ -282,7 +282,8 @@ def _conditions(wanted: InstanceFilter) -> list[sa.ColumnElement[bool]]:
     if wanted.node is not None:
         conditions.append(_has_token(IS_LIVE, token.c.node_id == wanted.node))
     if wanted.incidents is not None:
-        failed = _has_token(IS_FAILED)
+        below = sa.exists().where(token.c.root_instance_id == process_instance.c.id, IS_FAILED)
+        failed = sa.or_(_has_token(IS_FAILED), below)  # the top of a call tree shows what is below
         conditions.append(failed if wanted.incidents else ~failed)
     return conditions
 

@@ -44,7 +44,7 @@ class NodeDraft:
     emit: str | None = None
     async_before: bool = False
     async_after: bool = False
-    deadline: str | None = None
+    deadline: Expression | None = None
     start_quantity: int = 1
     completion_quantity: int = 1
     is_activity: bool = False

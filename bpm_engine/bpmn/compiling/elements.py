@@ -98,7 +98,7 @@ class Elements:
             emit=settings.emit,
             async_before=settings.async_before,
             async_after=settings.async_after,
-            deadline=self._texts.duration_setting(settings.deadline, "deadline", node),
+            deadline=self._texts.deadline(settings.deadline, node),
             is_activity=isinstance(node, model.Activity),
         )
         if isinstance(node, model.Activity):

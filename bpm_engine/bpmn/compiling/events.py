@@ -8,11 +8,10 @@ a throw of an error without a code throws the error's name or id.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bpm_engine.bpmn import graph, model
+from bpm_engine.bpmn.compiling.correlation import Correlation
 from bpm_engine.bpmn.compiling.data import variable_name
 from bpm_engine.bpmn.compiling.texts import Texts
 from bpm_engine.bpmn.expressions import Expression
@@ -36,13 +35,6 @@ TIMER_WITHOUT_TIME = error(
 CONDITION_EVENT_EMPTY = error(
     "CONDITION_EVENT_EMPTY", "A conditional event has a condition (10.5.6).", "Write the condition."
 )
-CORRELATION_PATH = warning(
-    "CORRELATION_PATH",
-    "The path of a correlation property is a dotted path into the message, such as order.id.",
-    "Write the messagePath as a dotted path, or use bpm:correlationKey.",
-)
-
-_DOTTED_PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +101,13 @@ class Events:
         message = self.definitions.messages.get(reference or "")
         key = settings.correlation_key or (message.correlation_key if message else None)
         matched = tuple((m.name, self.texts.expression(m.value, owner)) for m in settings.match)
+        correlation = Correlation(self.process, self.definitions, self.texts, self.findings)
         return graph.MessageEvent(
             name=self._message_name(message, reference, owner),
             correlation_key=self.texts.optional(key, owner),
-            match=matched + (tuple(self._subscribed(message, owner)) if message else ()),
+            match=matched + (tuple(correlation.bound(message, owner)) if message else ()),
             payload_variable=settings.payload_variable or payload,
+            keys=tuple(correlation.keys(message)) if message else (),
         )
 
     def _message_name(
@@ -127,26 +121,6 @@ class Events:
 
     def _report_unnamed(self, owner: model.Element, message: str) -> None:
         self.findings.add(MESSAGE_UNNAMED.at(message, element_id=owner.id, line=owner.line))
-
-    def _subscribed(self, message: model.Message, owner: model.Element) -> Iterator[tuple[str, Expression]]:
-        """BPMN's own correlation (8.4.2): what the process binds to a property that the message carries."""
-        for subscription in self.process.correlation_subscriptions:
-            for property_id, binding in subscription.bindings.items():
-                declared = self.definitions.correlation_properties.get(property_id)
-                path = declared.paths.get(message.id) if declared else None
-                if path is None:
-                    continue
-                if _DOTTED_PATH.fullmatch(path.source.strip()):
-                    yield path.source.strip(), self.texts.expression(binding, owner)
-                else:
-                    self.findings.add(
-                        CORRELATION_PATH.at(
-                            f"the path {path.source.strip()!r} of {property_id!r} is not understood and not "
-                            "used to correlate",
-                            element_id=property_id,
-                            line=path.line,
-                        )
-                    )
 
     def _signal_name(self, definition: model.SignalDefinition, owner: model.Element) -> Expression:
         signal = self.definitions.signals.get(definition.signal or "")

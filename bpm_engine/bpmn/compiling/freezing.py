@@ -31,7 +31,7 @@ def freeze(draft: Draft, texts: Texts) -> Graph:
         version_tag=settings.version_tag,
         executable=process.executable is not False,
         retention=texts.duration_setting(settings.retention, "retention", process),
-        deadline=texts.duration_setting(settings.deadline, "deadline", process),
+        deadline=texts.deadline(settings.deadline, process),
         max_tokens=settings.max_tokens,
         nodes=nodes,
         scopes=scopes,

@@ -180,6 +180,11 @@ class Texts:
             return None
         return self._time(text, _date_or_duration, element)
 
+    def deadline(self, source: str | None, element: Element) -> Expression | None:
+        """How long an activity or instance may take: a duration, or an expression that gives one."""
+        checked = self.duration_setting(source, "deadline", element)
+        return None if checked is None else self.template(checked, element)
+
     def duration_setting(self, source: str | None, name: str, element: Element) -> str | None:
         if source is None:
             return None

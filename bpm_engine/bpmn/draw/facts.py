@@ -33,7 +33,7 @@ def facts_of(node: g.Node) -> list[str]:
     if node.emit:
         facts.append(f"emits {node.emit}")
     if node.deadline:
-        facts.append(f"deadline {node.deadline}")
+        facts.append(f"deadline {_source(node.deadline)}")
     return facts
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from lxml import etree
 
 from bpm_engine.bpmn.document import text_of
@@ -25,9 +27,7 @@ def collaboration(reading: Reading, element: etree._Element) -> Collaboration:
         **reading.facts(element),
         participants=tuple(_participant(reading, found) for found in children(element, "participant")),
         message_flows=tuple(_message_flow(reading, found) for found in children(element, "messageFlow")),
-        correlation_keys=tuple(
-            _correlation_key(reading, found) for found in children(element, "correlationKey")
-        ),
+        correlation_keys=tuple(_correlation_keys(reading, element)),
     )
 
 
@@ -45,6 +45,14 @@ def _message_flow(reading: Reading, element: etree._Element) -> MessageFlow:
 
 
 # ------------------------------------------------------------------ correlation
+
+
+def _correlation_keys(reading: Reading, element: etree._Element) -> Iterator[CorrelationKey]:
+    """Of the collaboration, and of the conversations in it."""
+    for found in children(element, "correlationKey"):
+        yield _correlation_key(reading, found)
+    for conversation in children(element, "conversation", "subConversation", "callConversation"):
+        yield from _correlation_keys(reading, conversation)
 
 
 def _correlation_key(reading: Reading, element: etree._Element) -> CorrelationKey:

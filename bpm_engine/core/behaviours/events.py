@@ -15,7 +15,9 @@ from bpm_engine.bpmn.graph import (
     TerminateEvent,
     Throw,
 )
+from bpm_engine.core import correlation
 from bpm_engine.core.effects import (
+    Assign,
     Await,
     Awaited,
     CancelTransaction,
@@ -50,18 +52,32 @@ def enter_catch(visit: Visit) -> tuple[Effect, ...]:
 
 def caught(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
     assert isinstance(trigger, Happened)
-    return (Finish(payload_of(visit.graph, trigger)),)
+    return (*remembered(visit.graph, trigger), Finish(payload_of(visit.graph, trigger)))
+
+
+def remembered(graph: Graph, happened: Happened) -> tuple[Effect, ...]:
+    """The keys of its conversation that a message brings, whatever becomes of its payload."""
+    event = _event_of(graph, happened)
+    keys = correlation.initialised(event.keys, happened.payload) if isinstance(event, MessageEvent) else {}
+    return (Assign(keys),) if keys else ()
 
 
 def payload_of(graph: Graph, happened: Happened) -> Variables:
-    """A message's payload goes under its variable, or is merged."""
-    spec = graph.nodes[happened.node_id].spec
-    events: tuple[EventSpec, ...] = getattr(spec, "events", ())
-    event = events[happened.index] if events else None
+    """A message's payload goes under its variable, or is merged; the keys of its conversation go along."""
+    event = _event_of(graph, happened)
     payload = happened.payload
-    if isinstance(event, MessageEvent) and event.payload_variable is not None:
-        payload = {event.payload_variable: payload}
+    if isinstance(event, MessageEvent) and (event.payload_variable is not None or event.keys):
+        keys = correlation.initialised(event.keys, payload)
+        payload = {
+            **(payload if event.payload_variable is None else {event.payload_variable: payload}),
+            **keys,
+        }
     return {**happened.earlier, **payload} if happened.earlier else payload
+
+
+def _event_of(graph: Graph, happened: Happened) -> EventSpec | None:
+    events: tuple[EventSpec, ...] = getattr(graph.nodes[happened.node_id].spec, "events", ())
+    return events[happened.index] if events else None
 
 
 def enter_throw(visit: Visit) -> tuple[Effect, ...]:
@@ -135,4 +151,8 @@ def message_to_send(visit: Visit, event: MessageEvent) -> SendMessage:
     key = None
     if event.correlation_key is not None:
         key = visit.text(event.correlation_key, "a correlation key")
-    return SendMessage(visit.text(event.name, "a message name"), key, visit.token.local or {})
+    payload = visit.token.local or {}
+    if event.keys:
+        payload = correlation.completed(event.keys, payload, visit.view())
+    keys = correlation.initialised(event.keys, payload)
+    return SendMessage(visit.text(event.name, "a message name"), key, payload, keys)

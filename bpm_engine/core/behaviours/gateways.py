@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 
 from bpm_engine.bpmn.graph import Catch, Complex, EventChoice, Flow, Gather, Inclusive, Node
-from bpm_engine.core.behaviours.events import payload_of
+from bpm_engine.core.behaviours.events import payload_of, remembered
 from bpm_engine.core.behaviours.flows import first_true_flow, true_flows
 from bpm_engine.core.effects import Await, Awaited, Choose, Effect, Happened, Park, Take, Trigger
 from bpm_engine.core.state import Join
@@ -109,4 +109,7 @@ def enter_event_choice(visit: Visit) -> tuple[Effect, ...]:
 
 def event_chosen(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
     assert isinstance(trigger, Happened)
-    return (Choose(trigger.node_id, payload_of(visit.graph, trigger)),)
+    return (
+        *remembered(visit.graph, trigger),
+        Choose(trigger.node_id, payload_of(visit.graph, trigger)),
+    )

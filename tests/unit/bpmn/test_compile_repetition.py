@@ -33,7 +33,8 @@ def test_what_surrounds_the_activity_belongs_to_the_body_and_the_work_to_the_inn
     assert (inner.incoming, inner.outgoing) == ((), ())
     assert graph.flows["s_t"].target == "t#gather"
     assert graph.nodes["t#gather"].spec == Gather(2)
-    assert (body.deadline, body.async_before, body.emit) == ("PT1H", True, "done")
+    assert body.deadline is not None
+    assert (body.deadline.source, body.async_before, body.emit) == ("PT1H", True, "done")
     assert (inner.deadline, inner.async_before, inner.emit) == (None, False, None)
     assert (body.inputs, [name for name, _ in inner.inputs]) == ((), ["a"])
     assert body.boundary == ("b",)

@@ -62,7 +62,8 @@ def test_the_settings_of_work_arrive_in_the_graph() -> None:
         0.5,
     )
     assert dict(work.properties) == {"queue": "fast"}
-    assert (node.emit, node.async_before, node.deadline) == ("paid", True, "PT4H")
+    assert node.deadline is not None
+    assert (node.emit, node.async_before, node.deadline.source) == ("paid", True, "PT4H")
     assert [(name, set(e.reads)) for name, e in (*node.inputs, *node.outputs)] == [
         ("x", {"order"}),
         ("y", {"receipt"}),
