@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from bpm_engine.api.filters import IncidentFilters
+from bpm_engine.api.views import IncidentView
 from bpm_engine.cli.options import CURSOR, LIMIT
 from bpm_engine.cli.session import Session, on_engine
 from bpm_engine.cli.tables import Column, print_table
@@ -11,6 +13,7 @@ from bpm_engine.cli.tables import Column, print_table
 COLUMNS = [
     Column("incident", "id"),
     Column("since", "dim"),
+    Column("of"),
     Column("node"),
     Column("code"),
     Column("message"),
@@ -21,6 +24,9 @@ COLUMNS = [
 @click.command()
 @click.option("--instance", "-i", help="Only of this instance.")
 @click.option("--definition", "-d", metavar="PROCESS", help="Only of this process.")
+@click.option("--node", help="Only at this node.")
+@click.option("--code", help="Only with this cause.")
+@click.option("--count", is_flag=True, help="Only how many, per cause.")
 @LIMIT
 @CURSOR
 @click.option("--traceback", is_flag=True, help="Print where each error came from as well.")
@@ -29,6 +35,9 @@ def incidents(
     session: Session,
     instance: str | None,
     definition: str | None,
+    node: str | None,
+    code: str | None,
+    count: bool,
     limit: int,
     cursor: str | None,
     traceback: bool,
@@ -42,13 +51,20 @@ def incidents(
       bpm incidents
       bpm incidents -d order --traceback
     """
-    page = session.engine.incidents.find(instance=instance, definition=definition, limit=limit, cursor=cursor)
+    wanted = IncidentFilters(instance=instance, definition=definition, node=node, code=code)
+    if count:
+        counted = session.engine.incidents.count(by="code", **wanted)
+        columns = [Column("code"), Column("incidents", "number")]
+        rows = sorted(counted.items())
+        session.answer(counted, lambda: print_table(session.color, columns, rows, empty="no incident"))
+        return
+    page = session.engine.incidents.find(**wanted, limit=limit, cursor=cursor)
 
     def show() -> None:
         print_table(
             session.color,
             COLUMNS,
-            [(i.id, i.since, i.node_id, i.code, i.message, i.attempts) for i in page],
+            [(i.id, i.since, _of(i), i.node_id, i.code, i.message, i.attempts) for i in page],
             empty="no incident",
         )
         for each in page if traceback else ():
@@ -58,3 +74,7 @@ def incidents(
             click.secho(f"more: --cursor {page.cursor}", dim=True, err=True, color=session.color)
 
     session.answer({"items": page.items, "cursor": page.cursor}, show)
+
+
+def _of(incident: IncidentView) -> str:
+    return f"{incident.definition_key} {incident.business_key or ''}".rstrip()

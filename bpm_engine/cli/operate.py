@@ -147,12 +147,12 @@ def _operate(
         number = session.engine.instances.count(**wanted)
         if number and not yes:
             click.confirm(f"{number} instances. Go on?", abort=True, err=True)
-        report = _with_progress(operation, wanted, number)
-    session.answer(report, lambda: _print(session, report))
+        report = with_progress(operation, wanted, number)
+    session.answer(report, lambda: print_report(session, report))
     return REFUSED if report.failed else GOOD
 
 
-def _with_progress(operation: Operation, wanted: InstanceFilters, number: int) -> BatchReport:
+def with_progress(operation: Operation, wanted: InstanceFilters, number: int) -> BatchReport:
     if not sys.stderr.isatty():
         return operation(**wanted)
     with click.progressbar(length=number, label="instances", file=sys.stderr) as bar:
@@ -163,7 +163,7 @@ def _with_progress(operation: Operation, wanted: InstanceFilters, number: int) -
         return operation(**wanted, progress=tell)
 
 
-def _print(session: Session, report: BatchReport) -> None:
+def print_report(session: Session, report: BatchReport) -> None:
     for failure in report.failures:
         session.say(f"{failure.instance_id}: {failure.error}", fg="red", err=True)
     told = {"done": report.done, "unchanged": report.unchanged, "failed": report.failed}

@@ -14,10 +14,10 @@ from bpm_engine.cli.tables import Column, print_fields, print_table
 COLUMNS = [
     Column("task", "id"),
     Column("name"),
+    Column("of"),
     Column("for"),
     Column("due", "dim"),
     Column("status", "status"),
-    Column("instance", "id"),
 ]
 
 
@@ -65,7 +65,7 @@ def tasks(
 
     def show() -> None:
         rows = [
-            (t.id, t.name or t.node_id, t.assignee or _candidates(t), t.due_at, t.status, t.instance_id)
+            (t.id, t.name or t.node_id, _of(t), t.assignee or _candidates(t), t.due_at, t.status)
             for t in page
         ]
         print_table(session.color, COLUMNS, rows, empty="no task")
@@ -75,8 +75,43 @@ def tasks(
     session.answer({"items": page.items, "cursor": page.cursor}, show)
 
 
+def _of(task: TaskView) -> str:
+    return f"{task.definition_key} {task.business_key or ''}".rstrip()
+
+
 def _candidates(task: TaskView) -> str:
     return ", ".join([*task.candidate_users, *task.candidate_groups]) or "anybody"
+
+
+@click.command()
+@click.argument("task")
+@click.option("--user", required=True, help="Who takes it.")
+@click.option("--group", "groups", multiple=True, help="A group of this user; may be given again.")
+@click.option("--back", is_flag=True, help="Give it back instead.")
+@ACTOR
+@on_engine()
+def claim(
+    session: Session, task: str, user: str, groups: tuple[str, ...], back: bool, actor: str | None
+) -> None:
+    """Take a task, so that nobody else does it, or give it back.
+
+    \b
+    Examples:
+      bpm claim 0192f0c1-… --user eve --group managers
+      bpm claim 0192f0c1-… --user eve --back
+    """
+    tasks_of = session.engine.tasks
+    if back:
+        taken = tasks_of.unclaim(task, user=user, actor=actor)
+    else:
+        taken = tasks_of.claim(task, user, groups=groups, actor=actor)
+    session.answer(
+        taken,
+        lambda: print_fields(
+            session.color,
+            [("task", taken.id), ("name", taken.name), ("for", taken.assignee or _candidates(taken))],
+        ),
+    )
 
 
 @click.command()

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from sqlalchemy.engine import make_url
 
 from bpm_engine import HistoryEntry
 from bpm_engine.demo.figures import OUTCOMES
@@ -158,6 +159,7 @@ def next_steps(ending: Ending, settings: Settings) -> list[tuple[str, str]]:
     if ending.incident:
         steps += [
             ("bpm incidents", "one order has no address"),
+            (f"bpm explain {ending.failed_order}", "what it waits for"),
             (f"bpm retry {ending.incident} --set address='2 Side Street'", "repair it"),
         ]
     steps.append((f"bpm run --app {APP} --until-idle", "let both go on"))
@@ -165,11 +167,17 @@ def next_steps(ending: Ending, settings: Settings) -> list[tuple[str, str]]:
 
 
 def environment(settings: Settings) -> str:
-    """What the commands need to know; shell, quoted."""
-    parts = [f"BPM_DATABASE_URL={shlex.quote(settings.database)}"]
+    """What the commands need to know; shell, quoted. A password is not repeated: libpq takes PGPASSWORD."""
+    parts = [f"BPM_DATABASE_URL={shlex.quote(without_password(settings.database))}"]
+    if make_url(settings.database).password:
+        parts.append("PGPASSWORD")
     if settings.tenant != DEFAULT_TENANT:
         parts.append(f"BPM_TENANT={shlex.quote(settings.tenant)}")
     return f"export {' '.join(parts)}"
+
+
+def without_password(url: str) -> str:
+    return make_url(url).set(password=None).render_as_string(hide_password=False)
 
 
 def _tell_next(console: Console, ending: Ending, settings: Settings) -> None:
@@ -183,7 +191,7 @@ def _tell_next(console: Console, ending: Ending, settings: Settings) -> None:
 def as_data(ending: Ending, settings: Settings) -> dict[str, Any]:
     seen = ending.progress
     return {
-        "database": settings.database,
+        "database": without_password(settings.database),
         "tenant": settings.tenant,
         "seed": settings.seed,
         "orders": settings.orders,

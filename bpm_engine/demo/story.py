@@ -72,6 +72,7 @@ class Ending:
     picture: Path
     waiting_task: str | None
     incident: str | None
+    failed_order: str | None  # the instance of the incident
     findings: list[Finding]
 
     @property
@@ -204,5 +205,6 @@ class Demo:
             picture=self._settings.picture,
             waiting_task=next((task.id for task in tasks), None),
             incident=next((incident.id for incident in incidents), None),
+            failed_order=next((incident.instance_id for incident in incidents), None),
             findings=engine.doctor(),
         )

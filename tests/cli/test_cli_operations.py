@@ -107,6 +107,57 @@ def test_what_failed_is_listed_repaired_and_goes_on(deployed: Shell) -> None:
     assert deployed.json("list", "--count") == {"job": {"Completed": 1}}
 
 
+def test_an_operator_is_told_what_is_waited_for(deployed: Shell) -> None:
+    instance = deployed.json("start", "payment", "--set", "order=A-1")["id"]
+    explained = deployed.run("explain", instance)
+    assert explained.startswith("payment version 1: ")
+    assert "\nwait\n" in explained
+    assert "paid" in explained
+    (token,) = deployed.json("explain", instance)["tokens"]
+    assert token["node_id"] == "wait"
+
+
+def test_a_failed_node_is_skipped_and_a_token_moved(deployed: Shell) -> None:
+    instance = deployed.json("start", "job")["id"]
+    with Engine(deployed.database) as engine:
+        engine.handler("work", retry=Retry(attempts=1))(lambda work: 1 / 0)
+        engine.run_until_idle()
+    assert (
+        deployed.run("incidents", "--count") == "code               incidents\nZeroDivisionError          1\n"
+    )
+    (incident,) = deployed.json("incidents", "--code", "ZeroDivisionError")["items"]
+    assert incident["instance_id"] == instance
+    assert "is skipped" in deployed.run("skip", incident["id"], "--set", "sent=false")
+    assert deployed.json("show", instance)["instance"]["variables"] == {"sent": False}
+    other = deployed.json("start", "choice", "--set", "amount=1")["id"]
+    assert deployed.run("move", other, "decide", "end") == f"{other} is at its end\n"
+
+
+def test_running_instances_migrate_to_another_version(deployed: Shell) -> None:
+    with Engine(deployed.database) as engine:
+        instance = engine.start("choice", {"amount": 1})
+        engine.deploy(
+            keyed(HUMAN, "choice").replace(b'id="decide"', b'id="judge"').replace(b"decide", b"judge")
+        )
+    assert "needs mapping" in deployed.run("migrate", "choice", 2, "--dry-run")
+    arguments = ["migrate", "choice", 2, "--map", "decide=judge"]
+    asked = deployed.finished(*arguments, stdin="n\n")
+    assert asked.returncode == 1
+    assert "1 to version 2: 1 safe" in asked.stderr
+    assert deployed.run(*arguments, "--yes") == "1 done\n"
+    shown = deployed.json("show", instance.id)["instance"]
+    assert (shown["definition_version"], shown["tokens"][0]["node_id"]) == (2, "judge")
+
+
+def test_a_task_is_claimed_by_one_and_given_back(deployed: Shell) -> None:
+    deployed.run("start", "choice", "--set", "amount=40", "-k", "A-17")
+    (task,) = deployed.json("tasks")["items"]
+    assert "eve" in deployed.run("claim", task["id"], "--user", "eve", "--group", "clerks")
+    assert "eve" in deployed.run("claim", task["id"], "--user", "tom", "--group", "clerks", code=1)
+    assert "choice A-17" in deployed.run("tasks", "--assignee", "eve")
+    assert "clerks" in deployed.run("claim", task["id"], "--user", "eve", "--back")
+
+
 def test_many_instances_are_operated_on_by_filters(deployed: Shell) -> None:
     with Engine(deployed.database) as engine:
         for number in range(5):

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 from bpm_engine import Engine
+from bpm_engine.demo.ending import environment
 from bpm_engine.demo.orders import KEPT_OPEN, LARGE, is_forgotten, is_refused, is_unreachable, orders
+from bpm_engine.demo.story import Settings
 
 PROJECT = Path(__file__).parents[2]
 BPM = [sys.executable, "-m", "bpm_engine.cli"]
@@ -96,6 +98,24 @@ def test_what_it_says_to_type_next_works_word_for_word(run: Run) -> None:
         assert repaired.status == "Running"  # waits for the carrier
         assert not engine.tasks.find()
         assert not engine.incidents.find()
+
+
+def test_a_password_is_not_repeated() -> None:
+    shown = environment(settings("postgresql://eve:secret@host/db"))
+    assert "secret" not in shown
+    assert shown.startswith("export BPM_DATABASE_URL=postgresql://eve@host/db PGPASSWORD")
+
+
+def settings(database: str) -> Settings:
+    return Settings(
+        database=database,
+        tenant="default",
+        orders=1,
+        workers=2,
+        seed=1,
+        picture=Path("p.svg"),
+        log=Path("p.log"),
+    )
 
 
 def test_on_a_terminal_it_is_drawn_in_place_and_in_colour(tmp_path: Path) -> None:

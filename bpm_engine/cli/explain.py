@@ -1,0 +1,32 @@
+"""`bpm explain`: why an instance rests where it does, and what would let it go on."""
+
+from __future__ import annotations
+
+import click
+
+from bpm_engine.cli.session import Session, on_engine
+from bpm_engine.cli.tables import print_heading
+
+
+@click.command()
+@click.argument("instance")
+@on_engine()
+def explain(session: Session, instance: str) -> None:
+    """Explain what an instance waits for: why, since when, what releases it, what is late.
+
+    \b
+    Example:
+      bpm explain 0192f0c1-…
+    """
+    explained = session.engine.instances.explain(instance)
+
+    def show() -> None:
+        process = f"{explained.definition_key} version {explained.definition_version}"
+        session.say(f"{process}: {explained.text}", bold=True)
+        for token in explained.tokens:
+            print_heading(session.color, f"{token.node_id}  {token.name}".rstrip())
+            for number, line in enumerate(str(token).splitlines()):
+                text = token.text if number == 0 else line.strip()
+                session.say(f"  {text}", fg="yellow" if text.startswith("late:") else None)
+
+    session.answer(explained, show)
