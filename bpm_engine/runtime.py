@@ -87,13 +87,16 @@ class Runtime:
     # -------------------------------------------------------------- asking the writer
 
     def perform(
-        self, submissions: Sequence[Submission], connection: sa.Connection | None = None
+        self,
+        submissions: Sequence[Submission],
+        connection: sa.Connection | None = None,
+        tenant: str | None = None,
     ) -> list[Outcome]:
         """Commit these together with whatever else is queued; or inside the caller's own transaction."""
         if connection is None:
             return self.committer.perform(submissions)
         played = Played()
-        with self.store.joined(connection) as tx:
+        with self.store.joined(connection, tenant=tenant) as tx:
             self.step.play(tx, submissions, played, wait=True)
         self._when_committed(connection, played)
         for _, error in played.broken:
@@ -101,13 +104,16 @@ class Runtime:
         return [submission.outcome or Applied() for submission in submissions]
 
     def perform_found(
-        self, find: Callable[[Transaction], list[Submission]], connection: sa.Connection | None = None
+        self,
+        find: Callable[[Transaction], list[Submission]],
+        connection: sa.Connection | None = None,
+        tenant: str | None = None,
     ) -> list[Submission]:
         """Play what `find` finds, in the transaction that found it and holds its trees; what has no outcome
         belongs to a tree that cannot be read. For changes that nothing follows from: nobody is told."""
         played = Played()
-        entering = self.store.transaction() if connection is None else self.store.joined(connection)
-        with entering as tx:
+        store = self.store
+        with store.transaction() if connection is None else store.joined(connection, tenant=tenant) as tx:
             found = find(tx)
             if found:
                 self.step.play(tx, found, played, held=frozenset(s.root for s in found), wait=True)
@@ -120,7 +126,7 @@ class Runtime:
             with self.store.reading(tenant=tenant) as tx:
                 yield tx
         else:
-            with self.store.joined(connection) as tx:
+            with self.store.joined(connection, tenant=tenant) as tx:
                 yield tx
 
     def observe(self, observer: Observer) -> None:

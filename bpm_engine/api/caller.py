@@ -51,7 +51,7 @@ class Caller:
                 if wake:
                     tx.wake()
         else:
-            with self.runtime.store.joined(connection) as tx:
+            with self.runtime.store.joined(connection, tenant=self.tenant) as tx:
                 yield tx
 
     def instance(self, tx: Transaction, instance_id: str) -> Instance:
@@ -77,7 +77,7 @@ class Caller:
     def submit(self, submission: Submission, *, about: str, connection: sa.Connection | None) -> None:
         self.border.names(actor=submission.actor)
         self._check(connection)
-        (outcome,) = self.runtime.perform([submission], connection)
+        (outcome,) = self.runtime.perform([submission], connection, self.tenant)
         if not isinstance(outcome, Applied):
             _refuse(outcome, about)
 

@@ -326,9 +326,9 @@ class Tasks:
         if wait:
             with self._caller.reading(connection) as tx:
                 found = find(tx)
-            runtime.perform(found, connection)
+            runtime.perform(found, connection, self._caller.tenant)
         else:
-            found = runtime.perform_found(find, connection)
+            found = runtime.perform_found(find, connection, self._caller.tenant)
         return [
             s.stimulus.task_id
             for s in found

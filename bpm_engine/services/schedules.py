@@ -6,6 +6,7 @@ instance's idempotency key names the schedule and the fire time, so that no fire
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -40,17 +41,27 @@ class ScheduleSweep:
         if not due:
             return []
         crash_point(FOUND)
-        advanced = {each.id: following(each, now) for each in due}
-        written = timers.update_schedules(tx, list(advanced.values()))
-        return [
-            _start(each)
-            for each in due
-            if each.id in written and not timing.is_missed(_as_timer(each), _policy(each), now)
-        ]
+        written = timers.update_schedules(tx, [following(each, now) for each in due])
+        return [_start(each) for each in due if each.id in written and not is_missed(each, now)]
+
+
+def is_missed(schedule: Schedule, now: datetime) -> bool:
+    """Whether its catch-up policy is to let this time pass."""
+    return timing.is_missed(_as_timer(schedule), _policy(schedule), now)
+
+
+def upcoming(schedule: Schedule, now: datetime) -> Iterator[datetime]:
+    """When it fires from now on, if somebody is there to fire it; what is overdue fires now, as its catch-up
+    policy says."""
+    while schedule.due_at is not None:
+        at = max(schedule.due_at, now)
+        if not is_missed(schedule, at):
+            yield at
+        schedule = following(schedule, at)
 
 
 def following(schedule: Schedule, now: datetime) -> Schedule:
-    """The schedule after this firing: due again, or ended."""
+    """The schedule after this time, fired or missed: due again, or ended."""
     if schedule.cycle is None:
         return replace(
             schedule,
@@ -65,7 +76,7 @@ def following(schedule: Schedule, now: datetime) -> Schedule:
         schedule,
         due_at=None if ended else after.due_at,
         remaining=after.remaining,
-        fired=after.fired,
+        fired=schedule.fired if is_missed(schedule, now) else after.fired,
         status=ScheduleStatus.ENDED if ended else ScheduleStatus.ACTIVE,
         version=schedule.version + 1,
     )

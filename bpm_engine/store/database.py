@@ -51,6 +51,11 @@ class Database(Protocol):
     def enter_tenant(self, connection: sa.Connection, tenant: str | None) -> None:
         """Tell the database for whom the transaction runs (row-level security); None: for all."""
 
+    def as_tenant(self, connection: sa.Connection, tenant: str | None) -> AbstractContextManager[None]:
+        """The same for a part of somebody else's transaction: afterwards it is as it was. If the part fails,
+        its savepoint takes care of that.
+        """
+
     def check_durability(self, connection: sa.Connection) -> None:
         """Raise UnsafeDurabilityError if acknowledged commits may be lost."""
 

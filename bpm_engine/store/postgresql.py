@@ -132,6 +132,16 @@ class PostgreSQL:
         if self._config.row_level_security:
             connection.execute(_ENTER_TENANT, {"tenant": ALL_TENANTS if tenant is None else tenant})
 
+    @contextmanager
+    def as_tenant(self, connection: sa.Connection, tenant: str | None) -> Iterator[None]:
+        if not self._config.row_level_security:
+            yield
+            return
+        before = connection.execute(_TENANT).scalar() or ""
+        self.enter_tenant(connection, tenant)
+        yield
+        connection.execute(_ENTER_TENANT, {"tenant": before})
+
     def check_durability(self, connection: sa.Connection) -> None:
         if self._config.allow_unsafe_durability:
             return
@@ -205,6 +215,7 @@ class PostgreSQL:
 
 ALL_TENANTS = "*"
 _ENTER_TENANT = sa.text("SELECT set_config('bpm.tenant', :tenant, true)")
+_TENANT = sa.text("SELECT current_setting('bpm.tenant', true)")
 _SETTING = sa.text("SELECT current_setting(:name)")
 _LOCK_MIGRATIONS = sa.text("SELECT pg_advisory_xact_lock(:number)")
 _CLOCK = sa.select(sa.func.clock_timestamp(type_=Instant))

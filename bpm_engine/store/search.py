@@ -24,6 +24,7 @@ from bpm_engine.store.records import INSTANCE, LOG, SCOPE, TOKEN
 from bpm_engine.store.rows import contains, id_source
 from bpm_engine.store.schema import (
     OutboxStatus,
+    ScheduleStatus,
     event_outbox,
     execution_log,
     fixed,
@@ -248,13 +249,16 @@ def find_schedules(
     tenant_id: str,
     *,
     definition: str | None = None,
+    status: ScheduleStatus | None = None,
     limit: int = 100,
     cursor: str | None = None,
 ) -> Page[Schedule]:
     query = sa.select(*SCHEDULE.columns).where(schedule.c.tenant_id == tenant_id)
     if definition is not None:
         query = query.where(schedule.c.definition_key == definition)
-    paging = Paging(newest_or_oldest(schedule.c.id, "newest"), limit, cursor, [tenant_id, definition])
+    if status is not None:
+        query = query.where(schedule.c.status == fixed(ScheduleStatus(status)))
+    paging = Paging(newest_or_oldest(schedule.c.id, "newest"), limit, cursor, [tenant_id, definition, status])
     found = tx.execute(paging.apply(query)).all()
     return paging.page(found, SCHEDULE.read(found))
 

@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -143,6 +143,9 @@ class SQLite:
 
     def enter_tenant(self, connection: sa.Connection, tenant: str | None) -> None:
         """There is no row-level security here: the tenant is part of every query."""
+
+    def as_tenant(self, connection: sa.Connection, tenant: str | None) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def check_durability(self, connection: sa.Connection) -> None:
         """The level is ours to choose: `sqlite_synchronous`."""

@@ -115,15 +115,22 @@ class Store:
             yield tx
 
     @contextmanager
-    def joined(self, connection: sa.Connection) -> Iterator[Transaction]:
+    def joined(self, connection: sa.Connection, *, tenant: str | None = None) -> Iterator[Transaction]:
         """A part of the caller's own transaction, inside a savepoint: undone alone if the block raises.
 
-        The caller commits; send the wake-up (`store.wakeups.notify()`) afterwards if `tx.wakes` is set.
+        The caller commits; send the wake-up (`store.wakeups.notify()`) afterwards if `tx.wakes` is set. The
+        tenant (row-level security) is named for this part only.
         """
         if not self._opened:
             self.open()
-        with self._errors(), self.database.joining(connection), connection.begin_nested():
-            yield Transaction(connection, self.database, self.clock)
+        database = self.database
+        with (
+            self._errors(),
+            database.joining(connection),
+            connection.begin_nested(),
+            database.as_tenant(connection, tenant),
+        ):
+            yield Transaction(connection, database, self.clock)
 
     def close(self) -> None:
         self.database.close()

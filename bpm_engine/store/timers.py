@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from bpm_engine.core.state import InstanceStatus, Timer, TimerStatus, TokenState
 from bpm_engine.store.records import TIMER, Shape
@@ -93,11 +94,16 @@ def unclaimed_tokens(
 
 
 def replace_schedules(tx: Transaction, tenant_id: str, definition_key: str, new: list[Schedule]) -> None:
-    """Timer starts belong to the latest version: those of the former one end."""
+    """Timer starts belong to the latest version: those of the former one end. One that was paused stays so:
+    a deployment is no reason to go on.
+    """
     values = {"tenant": tenant_id, "key": definition_key, "now": tx.now()}
+    paused = {(row.node_id, row.event) for row in tx.execute(PAUSED_SCHEDULES, values)} if new else set()
     tx.execute(END_SCHEDULES, values)
     if new:
-        given = SCHEDULE.given(new)
+        given = SCHEDULE.given(
+            replace(s, status=ScheduleStatus.PAUSED) if (s.node_id, s.event) in paused else s for s in new
+        )
         tx.execute(ADD_SCHEDULES, {"given": given, "now": tx.now()})
 
 
@@ -167,6 +173,11 @@ DUE_SCHEDULES = (
     .limit(LIMIT)
     .with_for_update(skip_locked=True)
 )
+PAUSED_SCHEDULES = sa.select(schedule.c.node_id, schedule.c.event).where(
+    schedule.c.tenant_id == sa.bindparam("tenant"),
+    schedule.c.definition_key == sa.bindparam("key"),
+    schedule.c.status == fixed(ScheduleStatus.PAUSED),
+)
 END_SCHEDULES = (
     schedule.update()
     .values(status=ScheduleStatus.ENDED, version=schedule.c.version + 1, updated_at=NOW)
@@ -186,7 +197,7 @@ UPDATE_SCHEDULES = (
     .values(
         **{
             name: _CHANGED.c[name]
-            for name in ("due_at", "remaining", "anchor_at", "status", "fired", "version")
+            for name in ("due_at", "remaining", "anchor_at", "catch_up", "status", "fired", "version")
         },
         updated_at=NOW,
     )

@@ -28,7 +28,7 @@ CALLS = {
     "instances": "activate cancel count delete explain find get migrate move purge resume retry "
     "set_variables suspend",
     "outbox": "find purge requeue requeue_all",
-    "schedules": "find pause preview resume",
+    "schedules": "find get pause preview resume",
     "tasks": "assign claim comment comments complete count delegate find get plan reserve unclaim variables",
 }
 READING = {

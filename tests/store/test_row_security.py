@@ -12,7 +12,9 @@ from psycopg import sql
 from support import rows as sample
 from support.databases import SCHEMA
 from support.postgres.databases import Databases, libpq_url
+from support.samples import HUMAN
 
+from bpm_engine import Config, Engine, NotFoundError
 from bpm_engine.store import changes as changing
 from bpm_engine.store import migrate, schema, search, work
 from bpm_engine.store.config import StoreConfig
@@ -114,3 +116,32 @@ def test_it_can_be_switched_off_again_and_stays_on_without_being_asked(secured: 
     migrate.upgrade(secured.database, row_level_security=False)
     with Store(with_fields(secured.config, row_level_security=False)) as open_store:
         assert visible(open_store, None) == {"acme", "other"}
+
+
+def test_a_part_of_a_foreign_transaction_names_its_tenant_and_leaves_no_trace(secured: Store) -> None:
+    setting = "SELECT current_setting('bpm.tenant', true)"
+    with secured.database.engine.connect() as connection:
+        assert connection.execute(sa.select(schema.process_instance.c.id)).all() == []
+        for tenant in ("acme", "other"):
+            with secured.joined(connection, tenant=tenant) as tx:
+                assert set(tx.execute(sa.select(schema.process_instance.c.tenant_id)).scalars()) == {tenant}
+            assert connection.exec_driver_sql(setting).scalar() == ""
+        with pytest.raises(ZeroDivisionError), secured.joined(connection, tenant="acme"):
+            raise ZeroDivisionError
+        assert connection.execute(sa.select(schema.process_instance.c.id)).all() == []
+
+
+def test_callers_share_their_transaction_under_the_policy(secured: Store) -> None:
+    with Engine(secured.config.url, config=Config(row_level_security=True)) as engine:
+        acme, other = engine.tenant("acme"), engine.tenant("other")
+        acme.deploy(HUMAN)
+        own = sa.create_engine(secured.database.engine.url)
+        with own.begin() as connection:  # the application's, which knows nothing of tenants
+            instance = acme.start("p", {"amount": 1}, connection=connection)
+            (task,) = acme.tasks.reserve("ann", 1, groups=["clerks"], connection=connection)
+            with pytest.raises(NotFoundError):
+                other.tasks.complete(task.id, {"approved": True}, connection=connection)
+            acme.tasks.complete(task.id, {"approved": True}, connection=connection)
+            assert connection.execute(sa.select(schema.process_instance.c.id)).all() == []
+        own.dispose()
+        assert acme.instances.get(instance.id).status == "Completed"
