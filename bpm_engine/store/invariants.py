@@ -6,6 +6,7 @@ one. The last group is about liveness: nothing is wrong with the rows, but nobod
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -47,6 +48,9 @@ TENANT = sa.bindparam("tenant", type_=sa.Text())
 LATE = sa.bindparam("late", type_=Instant)
 OVERDUE = timedelta(hours=1)
 REPORT = "This must not happen: please report it with the rows named here."
+WAITS = "Move the token to where it should wait, or cancel the instance. " + REPORT
+COUNTS = "Suspend the instance before anything else runs in it, and compare `instances.verify`. " + REPORT
+FOREIGN = "A row was changed by foreign hands: compare with a backup."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +61,15 @@ class Invariant:
 
 
 def violations(
-    tx: Transaction, tenant_id: str, invariant: Invariant, shown: int
+    tx: Transaction,
+    tenant_id: str,
+    invariant: Invariant,
+    shown: int,
+    limits: Mapping[str, int] | None = None,
 ) -> tuple[int, tuple[str, ...]]:
-    """How many rows break it, and the first of them."""
-    values = {"tenant": tenant_id, "late": tx.now() - OVERDUE}
+    """How many rows break it, and the first of them. `limits`: of the settings, by parameter."""
+    every = {"tenant": tenant_id, "late": tx.now() - OVERDUE, **(limits or {})}
+    values = {name: every[name] for name in invariant.query.compile().params if name in every}
     found = invariant.query.subquery()
     count = tx.execute(sa.select(sa.func.count()).select_from(found), values).scalar_one()
     if not count:
@@ -212,10 +221,12 @@ INVARIANTS: tuple[Invariant, ...] = (
             process_instance.c.status == fixed(InstanceStatus.RUNNING),
             ~_exists(token.c.instance_id == process_instance.c.id, IS_LIVE),
         ),
+        "Put a token where it should be (`instances.move(id, None, node)`), or cancel it. " + REPORT,
     ),
     Invariant(
         "live token in an ended instance",
         _within(token, IS_LIVE, process_instance.c.status.in_(_ENDED)),
+        "Nothing runs there any more; purge the instance when its history is no longer needed. " + REPORT,
     ),
     Invariant(
         "ended instance without an end, or the other way round",
@@ -225,18 +236,21 @@ INVARIANTS: tuple[Invariant, ...] = (
             != sa.case((process_instance.c.ended_at.is_not(None), 1), else_=0),
         ),
     ),
-    Invariant("waiting token with nothing to wait for", _of(token, IS_WAITING, _without_reason())),
+    Invariant("waiting token with nothing to wait for", _of(token, IS_WAITING, _without_reason()), WAITS),
     Invariant(
         "compensation that nobody carries out",
         _of(token, IS_WAITING, token.c.waiting_for == fixed(Waiting.COMPENSATION), ~HAS_RECORD),
+        WAITS,
     ),
     Invariant(
         "token held in a running instance",
         _within(token, token.c.held, IS_LIVE, process_instance.c.status == fixed(InstanceStatus.RUNNING)),
+        "Suspend and resume the instance: that lets go of its tokens. " + REPORT,
     ),
     Invariant(
         "claimable token in a halted instance",
         _within(token, token.c.ready_topic.is_not(None), process_instance.c.status.in_(_HALTED)),
+        "Resume the instance and suspend it again: that holds its tokens. " + REPORT,
     ),
     Invariant(
         "incident without a reason",
@@ -249,19 +263,27 @@ INVARIANTS: tuple[Invariant, ...] = (
             token.c.state == fixed(TokenState.EXECUTING),
             sa.or_(token.c.lease_owner.is_(None), token.c.lease_until.is_(None)),
         ),
+        "Suspend the instance; nobody can tell whether a worker has it. " + REPORT,
     ),
-    Invariant("timer that outlived its token or scope", _outlived(timer, _SCHEDULED)),
+    Invariant(
+        "timer that outlived its token or scope",
+        _outlived(timer, _SCHEDULED),
+        "It has no effect any more, and goes with its instance. " + REPORT,
+    ),
     Invariant(
         "subscription that outlived its token or scope",
         _outlived(subscription, subscription.c.status == fixed(SubscriptionStatus.OPEN)),
+        "It has no effect any more, and goes with its instance. " + REPORT,
     ),
     Invariant(
         "task that outlived its token or scope",
         _outlived(human_task, human_task.c.status == fixed(TaskStatus.OPEN)),
+        "It has no effect any more, and goes with its instance. " + REPORT,
     ),
     Invariant(
         "scope that counts its tokens wrongly",
         _of(scope, scope.c.live != _count(other, other.c.scope_id == scope.c.id, OTHER_IS_LIVE)),
+        COUNTS,
     ),
     Invariant(
         "instance that counts its tokens wrongly",
@@ -270,14 +292,16 @@ INVARIANTS: tuple[Invariant, ...] = (
             scope.c.id == scope.c.instance_id,
             scope.c.population != _count(other, other.c.instance_id == scope.c.id, OTHER_IS_LIVE),
         ),
+        COUNTS,
     ),
     Invariant(
         "closed scope with live tokens",
         _of(scope, scope.c.state.in_(_CLOSED), _exists(token.c.scope_id == scope.c.id, IS_LIVE)),
+        COUNTS,
     ),
-    Invariant("join that counts its arrivals wrongly", _miscounted_joins()),
+    Invariant("join that counts its arrivals wrongly", _miscounted_joins(), COUNTS),
     Invariant("two compensations at once", _two_compensations()),
-    Invariant("history with a gap", _log_with_gaps()),
+    Invariant("history with a gap", _log_with_gaps(), FOREIGN),
     Invariant("node run completed twice", _completed_twice()),
     Invariant(
         "called instance that outlived its caller",
@@ -286,14 +310,20 @@ INVARIANTS: tuple[Invariant, ...] = (
             process_instance.c.status.not_in(_ENDED),
             _exists(token.c.id == process_instance.c.parent_token_id, token.c.state.in_(_TERMINAL)),
         ),
+        "Cancel the called instance. " + REPORT,
     ),
     Invariant(
         "instance without its definition",
         _of(process_instance, ~_exists(process_definition.c.id == process_instance.c.definition_id)),
+        "Put the definition back from a backup: the instance cannot go on without it.",
     ),
-    *(Invariant(f"{table.name} without a scope", _orphans(table)) for table in _OWNED if table is not scope),
     *(
-        Invariant(f"{table.name} of another tenant or tree than its instance", _foreign(table))
+        Invariant(f"{table.name} without a scope", _orphans(table), FOREIGN)
+        for table in _OWNED
+        if table is not scope
+    ),
+    *(
+        Invariant(f"{table.name} of another tenant or tree than its instance", _foreign(table), FOREIGN)
         for table in _OWNED
     ),
     Invariant(

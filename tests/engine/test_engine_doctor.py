@@ -4,10 +4,28 @@ from __future__ import annotations
 
 import pytest
 import sqlalchemy as sa
+from support.definitions import bpmn, path
 from support.samples import HOUR, HUMAN, WAIT, WORK
 
 from bpm_engine.store.invariants import INVARIANTS, LIVENESS
+from bpm_engine.store.sequences import ALTERED, SEQUENCES
 from bpm_engine.testing import TestEngine
+
+ENDS = '<startEvent id="start"/><endEvent id="end"/>'
+# two scripts that can be undone, then a fork of which one branch waits for a person and one at the join
+TOUR = bpmn(
+    ENDS
+    + "".join(
+        f'<scriptTask id="{name}" bpm:compensate="undo"><script>{name} = 1</script></scriptTask>'
+        for name in ("one", "two")
+    )
+    + '<parallelGateway id="fork"/><userTask id="ask"/><manualTask id="pass"/><parallelGateway id="join"/>'
+    + path("start", "one", "two", "fork", "ask", "join", "end")
+    + path("fork", "pass", "join")
+).replace(b'process id="p"', b'process id="tour"')
+CALLER = bpmn(
+    ENDS + '<callActivity id="call" calledElement="p" bpm:version="1"/>' + path("start", "call", "end")
+).replace(b'process id="p"', b'process id="caller"')
 
 # What is done to the rows, and what the doctor must say. Foreign keys and triggers stay as they are.
 DAMAGE = {
@@ -34,6 +52,37 @@ DAMAGE = {
     "UPDATE token SET scope_id = id": "token without a scope",
     "UPDATE timer SET root_instance_id = id": "timer of another tenant or tree than its instance",
     "UPDATE process_instance SET tenant_id = 'zeta'": "token of another tenant or tree than its instance",
+    "UPDATE parallel_join SET joined = 7": "join that counts its arrivals wrongly",
+    "UPDATE compensation_record SET status = 'Running', requested_by = (SELECT min(id) FROM token "
+    "WHERE state = 'Waiting')": "two compensations at once",
+    "UPDATE compensation_record SET status = 'Completed', requested_by = instance_id, "
+    'updated_at = "order"': ("compensation in the wrong order"),
+    "INSERT INTO execution_log SELECT tenant_id, instance_id, root_instance_id, seq + 1000, kind, at, "
+    "node_id, token_id, scope_id, activation, actor, data FROM execution_log WHERE kind = 'completed'": (
+        "node run completed twice"
+    ),
+    "UPDATE token SET state = 'Cancelled' WHERE waiting_for = 'call'": (
+        "called instance that outlived its caller"
+    ),
+    "UPDATE message SET status = 'Consumed'": "consumed message without a receiver",
+    "UPDATE event_outbox SET status = 'Published', published_at = updated_at + 1 WHERE seq > 1": (
+        "event published before an earlier one"
+    ),
+    "UPDATE event_outbox SET seq = seq + 1000": "event without its entry in the history",
+    "UPDATE token SET attempt = 3": "attempts without a recorded failure",
+    "UPDATE token SET recoveries = 99": "token recovered more often than allowed",
+    "INSERT INTO process_definition SELECT 'x' || id, tenant_id, key, version + 9, version_tag, name, "
+    "xml || ' ', content_hash, deployment_id, deployed_by, created_at FROM process_definition": (
+        "definition that is not what was deployed"
+    ),
+    **{
+        f"UPDATE {table} SET scope_id = id": f"{table} without a scope"
+        for table in ("parallel_join", "timer", "human_task", "compensation_record")
+    },
+    **{
+        f"UPDATE {table} SET root_instance_id = 'x'": f"{table} of another tenant or tree than its instance"
+        for table in ("scope", "parallel_join", "human_task", "compensation_record")
+    },
     "UPDATE timer SET due_at = 1": "timer overdue by an hour",
     "UPDATE token SET state = 'Executing', lease_owner = 'w', lease_until = 1": "lease expired an hour ago",
 }
@@ -41,9 +90,12 @@ DAMAGE = {
 
 @pytest.fixture
 def engine() -> TestEngine:
-    engine = TestEngine(HUMAN, WAIT, HOUR, WORK)
+    engine = TestEngine(HUMAN, WAIT, HOUR, WORK, TOUR, CALLER)
     for version in (1, 2, 3, 4):
         engine.start("p", {"amount": 1, "order": "A-1"}, version=version)
+    engine.start("tour")
+    engine.start("caller", {"amount": 1})
+    engine.send_message("unheard")
     return engine
 
 
@@ -70,6 +122,12 @@ def test_looking_changes_nothing(engine: TestEngine) -> None:
         assert connection.connection.driver_connection.total_changes == before  # type: ignore[union-attr]
 
 
+NAMES = [invariant.name for invariant in (*INVARIANTS, *SEQUENCES, *LIVENESS)]
+
+
 def test_invariants_have_names_of_their_own() -> None:
-    names = [invariant.name for invariant in (*INVARIANTS, *LIVENESS)]
-    assert len(set(names)) == len(names)
+    assert len(set(NAMES)) == len(NAMES)
+
+
+def test_every_invariant_is_seen_to_be_broken() -> None:
+    assert {*NAMES, ALTERED} == set(DAMAGE.values())
