@@ -3,8 +3,9 @@
 
 A whole upgrade is one transaction under a lock: of two processes that migrate at once the second waits and
 then finds nothing to do, and a failure leaves the schema as it was. A revision that this version does not
-know comes
-from a newer engine and is refused.
+know comes from a newer engine and is refused.
+
+Alembic is imported where it is used: who only imports the engine, or only reads, need not wait for it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 
-from alembic import command
 from bpm_engine.store.database import Database
 from bpm_engine.store.failures import SchemaVersionError, translate
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
 
 VERSION_TABLE = "bpm_schema_version"
 PACKAGED = Path(__file__).parent.parent / "migrations"
@@ -34,6 +36,8 @@ def scripts() -> Path:
 
 def upgrade(database: Database, revision: str = "head", *, row_level_security: bool | None = None) -> None:
     """`row_level_security` None leaves it as it is; policies of new tables are added where it is on."""
+    from alembic import command
+
     with _migrating(database) as connection:
         _refuse_unknown(current(connection))
         _run(connection, lambda config: command.upgrade(config, revision))
@@ -41,6 +45,8 @@ def upgrade(database: Database, revision: str = "head", *, row_level_security: b
 
 
 def downgrade(database: Database, revision: str) -> None:
+    from alembic import command
+
     with _migrating(database) as connection:
         _refuse_unknown(current(connection))
         _run(connection, lambda config: command.downgrade(config, revision))
@@ -48,6 +54,8 @@ def downgrade(database: Database, revision: str) -> None:
 
 def current(connection: sa.Connection) -> str | None:
     """The revision of the schema; None: there is none yet."""
+    from alembic.runtime.migration import MigrationContext
+
     context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
     return context.get_current_revision()
 
@@ -107,6 +115,8 @@ def _run(connection: sa.Connection, action: Callable[[Config], None]) -> None:
 
 
 def _config() -> Config:
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(scripts()).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
@@ -114,4 +124,6 @@ def _config() -> Config:
 
 
 def _script_directory() -> ScriptDirectory:
+    from alembic.script import ScriptDirectory
+
     return ScriptDirectory.from_config(_config())

@@ -1,0 +1,116 @@
+"""The engine of a test: everything in memory, nothing in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from bpm_engine.api.views import IncidentView, InstanceView
+from bpm_engine.config import Config
+from bpm_engine.core.state import Waiting
+from bpm_engine.engine import Engine
+from bpm_engine.errors import ConflictError
+from bpm_engine.handlers import HandlerFunction
+from bpm_engine.testing.clock import ManualClock
+from bpm_engine.testing.expectation import Expectation
+from bpm_engine.testing.stubs import Answer, Stub
+
+NO_HANDLER = "no_handler_registered"
+_watchers: list[Callable[[TestEngine], None]] = []
+
+
+class TestEngine(Engine):
+    """An engine on SQLite in memory with a manual clock; the files are deployed, the handlers registered."""
+
+    __test__ = False  # pytest would collect it for its name
+
+    def __init__(
+        self,
+        *files: str | bytes | Path,
+        handlers: Mapping[str, HandlerFunction] | None = None,
+        config: Config | None = None,
+        url: str = "sqlite://",
+    ) -> None:
+        self.clock = ManualClock()
+        self.stubs: dict[str, Stub] = {}
+        super().__init__(url, config=config or Config(), clock=self.clock)
+        for topic, function in (handlers or {}).items():
+            self.handler(topic)(function)
+        for file in files:
+            self.deploy(file)
+        for watcher in _watchers:
+            watcher(self)
+
+    # -------------------------------------------------------------- stubs
+
+    def stub(
+        self,
+        topic: str,
+        *,
+        returns: Answer = None,
+        raises: BaseException | type[BaseException] | None = None,
+        then: Sequence[Answer] = (),
+    ) -> Stub:
+        """Register a handler that returns or raises what is given, then each of `then`; it notes its calls.
+
+        Once more for the same topic: the same stub, with other answers from now on. In an engine with stubs a
+        topic that has neither stub nor handler fails the test in `run_until_idle`.
+        """
+        answers: list[Answer] = [returns if raises is None else raises, *then]
+        stub = self.stubs.get(topic)
+        if stub is None:
+            if topic in self._runtime.handlers:
+                raise ConflictError(f"{topic!r} has a real handler in this engine: leave one of the two out")
+            stub = self.stubs[topic] = Stub(topic)
+            self.handler(topic)(stub)
+        stub.answer(answers)
+        return stub
+
+    def run_until_idle(self) -> int:
+        """Do everything that can be done now, in this thread; how many steps were done."""
+        steps = super().run_until_idle()
+        if self.stubs:
+            self._refuse_missing_handlers()
+        return steps
+
+    def _refuse_missing_handlers(self) -> None:
+        __tracebackhide__ = True
+        missing = self.incidents.find(code=NO_HANDLER)
+        if missing:
+            raise AssertionError(_advice(missing.items, sorted(h.topic for h in self._runtime.handlers)))
+
+    # -------------------------------------------------------------- looking
+
+    def expect(self, instance: InstanceView | str) -> Expectation:
+        """What must be true of an instance now: `engine.expect(order).waiting_at("ship")`."""
+        return Expectation(self, _id(instance))
+
+    def waiting_at(self, instance: InstanceView | str) -> list[str]:
+        """The nodes where the instance's tokens rest now, in order of their arrival."""
+        tokens = self.instances.get(_id(instance)).tokens
+        return [token.node_id for token in tokens if token.waiting_for != Waiting.SCOPE]
+
+    def path(self, instance: InstanceView | str) -> list[str]:
+        """The nodes that were entered, in this order."""
+        return [step.node_id for step in self.history.steps(_id(instance))]
+
+
+def watch(watcher: Callable[[TestEngine], None]) -> Callable[[], None]:
+    """Be told of each engine that is made from now on; what is returned ends that."""
+    _watchers.append(watcher)
+    return lambda: _watchers.remove(watcher)
+
+
+def _advice(incidents: Sequence[IncidentView], known: Sequence[str]) -> str:
+    lines = [f"{each.node_id} ({each.definition_key}): {each.message}" for each in incidents]
+    return "\n".join(
+        [
+            "work that nothing takes: add engine.stub(topic), or a handler",
+            *(f"  {line}" for line in lines),
+            f"  known topics: {', '.join(known)}",
+        ]
+    )
+
+
+def _id(instance: InstanceView | str) -> str:
+    return instance if isinstance(instance, str) else instance.id
