@@ -332,8 +332,9 @@ class Draft:
             scopes[instance_id] = replace(self.scope(instance_id), seq=seq)
         for instance_id, population in self.population.items():
             scopes[instance_id] = replace(self.scope(instance_id), population=population)
-        for instance_id, conditional in self.conditional.items():
-            scopes[instance_id] = replace(self.scope(instance_id), conditional=conditional)
+        if self.conditional:
+            for instance_id, conditional in self.conditional.items():
+                scopes[instance_id] = replace(self.scope(instance_id), conditional=conditional)
         for instance_id, steps in self.steps.items():
             scopes[instance_id] = replace(self.scope(instance_id), steps=steps)
         for scope_id, patch in self.patches.items():

@@ -129,7 +129,7 @@ class Marking:
         self.context = context
         self.journal = Journal(draft, context)
         self.agenda: deque[tuple[Step, str]] = deque()
-        self.deferred: deque[str] = deque()  # tokens that enter when the others rest
+        self.deferred: list[str] = []  # tokens that enter when the others rest
         self.graphs: dict[str, Graph] = {}
         self.dirty: dict[str, None] = {}  # scopes whose tokens have changed
         self.budget = context.limits.steps
@@ -139,7 +139,7 @@ class Marking:
     def begin(self) -> None:
         """Before each stimulus: budgets are per stimulus, so that batching stays invisible."""
         self.agenda.clear()
-        self.deferred.clear()
+        self.deferred = []
         self.dirty = {}
         self.budget = self.context.limits.steps
         self.continued = None
@@ -183,11 +183,11 @@ class Marking:
         """Until every token rests, no condition has become true and no join can fire."""
         agenda, touched = self.agenda, self.draft.touched
         while True:
-            if len(touched) > self.looked:
+            if touched and len(touched) > self.looked:
                 conditions.look(self)
             if not agenda:
                 if self.deferred:
-                    agenda.append((ENTERING, self.deferred.popleft()))
+                    agenda.append((ENTERING, self.deferred.pop(0)))
                 elif not joins.settle(self):
                     return
                 continue
