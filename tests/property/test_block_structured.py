@@ -97,6 +97,8 @@ def test_a_repeated_stimulus_changes_nothing(tree: Block) -> None:
     while pending := performance.pending():
         performance.answer(min(pending, key=lambda each: each.key))
         rows = everything(player)
+        if isinstance(performance.sent[-1], stimuli.VariablesSet):
+            continue  # an operator may write the same again
         (outcome,) = player.play(performance.sent[-1])
         if not isinstance(performance.sent[-1], stimuli.MessageDelivered | stimuli.SignalDelivered):
             assert isinstance(outcome, Stale) or _may_be_refused(performance.sent[-1])
@@ -213,9 +215,9 @@ def test_the_generator_uses_every_block() -> None:
         "Call",
         "Guarded",
     }
-    assert kinds | {"EventChoice", "Repeat", "Undo"} <= seen.keys()
+    assert kinds | {"EventChoice", "Repeat", "Undo", "Transaction"} <= seen.keys()
     guards = [name for name in seen if " " in name]
-    assert len(guards) > 20, guards  # of 28; the rarest do not come up in every sample
+    assert len(guards) > 24, guards  # of 44; the rarest do not come up in every sample
 
 
 @pytest.mark.slow

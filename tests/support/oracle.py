@@ -29,6 +29,7 @@ from support.generator.blocks import (
     Task,
     TaskKind,
     Thrower,
+    Transaction,
     Trigger,
     Undo,
 )
@@ -133,6 +134,8 @@ class Oracle:
             case Undo():
                 self._answered(f"{block.id}_gate")
                 self._undo(block, place)
+            case Transaction():
+                self._transaction(block, place)
 
     # ---------------------------------------------------------------- activities
 
@@ -255,11 +258,22 @@ class Oracle:
         comes = block.interrupting and block.count > 0
         stop = f"{block.id}_stop"
         self.story.answered.append(stop)
-        if comes and (block.trigger is not Trigger.ERROR or block.thrower is Thrower.HANDLER):
+        by_end = block.trigger is Trigger.ERROR and block.thrower is Thrower.END_EVENT
+        if comes and not by_end and block.trigger is not Trigger.ESCALATION:
             raise Broken
         self._done(stop)
         if comes:
             raise Broken
+
+    def _transaction(self, block: Transaction, place: Place) -> None:
+        inner = Place(Frame(place.frame))
+        self.play(block.body, inner)
+        self._answered(f"{block.id}_gate")
+        if block.cancelled:
+            self._compensate(inner.records)
+            self.play(block.handler, place)
+        else:
+            self._closed(block.id, inner, place)
 
     # ---------------------------------------------------------------- repetition and compensation
 

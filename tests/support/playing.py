@@ -21,6 +21,7 @@ from support.generator.blocks import (
     Task,
     TaskKind,
     Thrower,
+    Transaction,
     Trigger,
     Undo,
     children,
@@ -40,6 +41,7 @@ from bpm_engine.core import stimuli
 from bpm_engine.core.changes import Applied, Changes
 from bpm_engine.core.state import (
     LogKind,
+    ScopeState,
     Subscription,
     SubscriptionStatus,
     TaskStatus,
@@ -233,6 +235,9 @@ class Performance:
             else:
                 self._complete(token, {})
             return
+        if block.trigger is Trigger.ESCALATION:
+            self._complete(token, {})
+            return
         for _ in range(block.count):
             self._deliver(block.trigger, self._watch(block, token))
         if not (block.interrupting and block.count):
@@ -268,10 +273,26 @@ class Performance:
     def _deliver(self, trigger: Trigger, wait: Timer | Subscription) -> None:
         if isinstance(wait, Timer):
             self._fire(wait)
+        elif trigger is Trigger.CONDITION:
+            self._toggle(wait, f"x_{wait.node_id.rpartition('_')[0]}")
         elif trigger is Trigger.SIGNAL:
             self._play(stimuli.SignalDelivered(subscription_id=wait.id))
         else:
             self._play(stimuli.MessageDelivered(subscription_id=wait.id))
+
+    def _toggle(self, wait: Subscription, name: str) -> None:
+        """On, and off again where the instance still runs: the next time is a new one."""
+        world = self.player.world
+        place = world.scopes[wait.scope_id]
+        while name not in place.variables:
+            place = world.scopes[place.parent_id or ""]
+        for value in (True, False):
+            if place.state is ScopeState.ACTIVE:
+                changed = stimuli.VariablesSet(
+                    instance_id=wait.instance_id, variables={name: value}, scope_id=place.id
+                )
+                self._play(changed)
+                place = world.scopes[place.id]
 
     def _fire(self, timer: Timer) -> None:
         self.player.now = max(self.player.now, timer.due_at)
@@ -303,8 +324,10 @@ class Performance:
 
 
 def _unstated(tree: Block) -> Iterator[str]:
-    """Variables of which the oracle says nothing: outputs of a repetition that stopped early."""
+    """Variables of which the oracle says nothing: outputs of a repetition that stopped early, triggers."""
     for block in walk(tree):
+        if isinstance(block, Guarded):
+            yield f"x_{block.id}"
         if isinstance(block, Repeat) and block.until is not None and block.until < block.count:
             yield f"out_{block.id}"
 
@@ -315,7 +338,7 @@ def _resting_nodes(block: Block) -> tuple[str, ...]:
             return (block.id, f"{block.id}_undo")
         case Guarded():
             return (f"{block.id}_stop",)
-        case Undo():
+        case Undo() | Transaction():
             return (f"{block.id}_gate",)
         case EventChoice():
             return (block.id,)
@@ -328,6 +351,8 @@ def _left_to_right(block: Block) -> list[str]:
     match block:
         case Guarded():
             return [*_left_to_right(block.body), f"{block.id}_stop", *_left_to_right(block.handler)]
+        case Transaction():
+            return [*_left_to_right(block.body), f"{block.id}_gate", *_left_to_right(block.handler)]
         case _:
             inner = [node for child in children(block) for node in _left_to_right(child)]
             return [*_own_nodes(block), *inner]

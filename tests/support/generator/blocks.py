@@ -99,6 +99,8 @@ class Trigger(StrEnum):
     MESSAGE = "message"
     SIGNAL = "signal"
     ERROR = "error"
+    ESCALATION = "escalation"
+    CONDITION = "condition"  # becomes true when `x_<id>` is set
 
 
 class Position(StrEnum):
@@ -117,7 +119,8 @@ class Guarded:
 
     At the stop the event comes `count` times; 0: it does not come. An interrupting event (count at most 1)
     ends the sub-process there. `levels`: how many sub-processes (or calls, `through_calls`) lie between the
-    stop and the catcher. The handler follows the boundary event, or lies in the event sub-process.
+    stop and the catcher. An escalation is thrown behind the stop. The handler follows the boundary event, or
+    lies in the event sub-process.
     """
 
     id: str
@@ -136,7 +139,7 @@ class Guarded:
 @dataclass(frozen=True, slots=True)
 class EventChoice:
     id: str
-    triggers: tuple[Trigger, ...]  # not errors
+    triggers: tuple[Trigger, ...]  # what comes from outside: time, messages, signals
     branches: tuple[Block, ...]
     winner: int
     receive_task: bool = False  # message triggers are receive tasks
@@ -168,6 +171,19 @@ class Undo:
     activity: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transaction `<id>` of the body and a task `<id>_gate`, and then it is cancelled or not.
+
+    Cancelled, what completed in it is undone and the handler follows its cancel event.
+    """
+
+    id: str
+    body: Block
+    handler: Block
+    cancelled: bool
+
+
 Block = (
     Task
     | Sequence
@@ -181,6 +197,7 @@ Block = (
     | EventChoice
     | Repeat
     | Undo
+    | Transaction
 )
 
 
@@ -192,7 +209,7 @@ def children(block: Block) -> tuple[Block, ...]:
             return block.blocks
         case Exclusive() | Parallel() | Inclusive() | EventChoice():
             return block.branches
-        case Guarded():
+        case Guarded() | Transaction():
             return (block.body, block.handler)
         case Loop() | SubProcess() | Call() | Repeat():
             return (block.body,)

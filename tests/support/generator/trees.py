@@ -27,6 +27,7 @@ from support.generator.blocks import (
     Task,
     TaskKind,
     Thrower,
+    Transaction,
     Trigger,
     Undo,
     walk,
@@ -95,6 +96,7 @@ class Grower:
             lambda: self.guarded(depth - 1),
             lambda: self.event_choice(depth - 1),
             lambda: self.repeat(depth - 1),
+            lambda: self.transaction(depth - 1),
             self.undo,
         )
 
@@ -161,7 +163,7 @@ class Grower:
 
     def guarded(self, depth: int) -> Block:
         name = self.name("g")
-        trigger = self.choose(tuple(Trigger))
+        trigger = self.trigger()
         interrupting = trigger is Trigger.ERROR or self.flag()
         count = self.number(0, 1 if interrupting else 2)
         position = self.choose(tuple(Position))
@@ -182,6 +184,15 @@ class Grower:
             levels=self.number(0, 2),
             through_calls=self.flag(),
         )
+
+    def trigger(self) -> Trigger:
+        """A variable is seen by all items of a repetition at once, so a condition cannot be one item's."""
+        return self.choose([each for each in Trigger if each is not Trigger.CONDITION or not self.repeated])
+
+    def transaction(self, depth: int) -> Block:
+        name = self.name("k")
+        body = self.scope(lambda: self.sequence(depth))
+        return Transaction(name, body, self.sequence(depth), self.flag())
 
     def remembered(self, depth: int, inside: list[str]) -> Block:
         body = self.sequence(depth)

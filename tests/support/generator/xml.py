@@ -25,6 +25,7 @@ from support.generator.blocks import (
     Task,
     TaskKind,
     Thrower,
+    Transaction,
     Trigger,
     Undo,
 )
@@ -35,6 +36,7 @@ HEAD = (
     '             id="generated" targetNamespace="https://example.com/generated">'
 )
 PROCESS = "main"
+THROWN = (Trigger.ERROR, Trigger.ESCALATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,8 @@ class ScopeEmitter:
                 return self.emit(block.body, _repetition(block))
             case Undo():
                 return self._undo(block)
+            case Transaction():
+                return self._transaction(block)
 
     def _task(self, task: Task, marker: str = "") -> Ends:
         attributes: dict[str, str] = {}
@@ -260,6 +264,13 @@ class ScopeEmitter:
                 return (
                     "<errorEventDefinition/>" if catch_all else f'<errorEventDefinition errorRef="e_{name}"/>'
                 )
+            case Trigger.ESCALATION:
+                self.file.root(f'<escalation id="x_{name}" escalationCode="X_{name}"/>')
+                reference = "" if catch_all else f' escalationRef="x_{name}"'
+                return f"<escalationEventDefinition{reference}/>"
+            case Trigger.CONDITION:
+                condition = f'<condition xsi:type="tFormalExpression">x_{name}</condition>'
+                return f"<conditionalEventDefinition>{condition}</conditionalEventDefinition>"
 
     def repeated(self, trigger: Trigger, name: str) -> str:
         """For an event that does not interrupt: a timer must come again to come twice."""
@@ -268,6 +279,18 @@ class ScopeEmitter:
         return self.event(trigger, name)
 
     def _guarded(self, block: Guarded) -> Ends:
+        if block.trigger is not Trigger.CONDITION:
+            return self._guard(block)
+        reset = f"{block.id}_reset"  # a second round must not find true what the first has left behind
+        mapping = (
+            f'<extensionElements><bpm:output name="x_{block.id}" value="${{false}}"/></extensionElements>'
+        )
+        self.node("intermediateThrowEvent", reset, mapping)
+        ends = self._guard(block)
+        self.flow(reset, ends.first)
+        return Ends(reset, ends.last)
+
+    def _guard(self, block: Guarded) -> Ends:
         if block.position is Position.EVENT_SUB_PROCESS:
             self.nested("subProcess", block.id, lambda inner: inner._watched_inside(block))
             return Ends(block.id, block.id)
@@ -360,9 +383,16 @@ class ScopeEmitter:
     def _stop(self, block: Guarded) -> None:
         stop, end = f"{block.id}_stop", f"{block.id}_stopped"
         self.node("serviceTask", stop)
-        throws = block.trigger is Trigger.ERROR and block.thrower is Thrower.END_EVENT and block.count > 0
-        self.node("endEvent", end, *([self.event(Trigger.ERROR, block.id)] if throws else []))
-        self.flow(stop, end)
+        by_end = block.trigger in THROWN and block.thrower is Thrower.END_EVENT and block.count > 0
+        self.node("endEvent", end, *([self.event(block.trigger, block.id)] if by_end else []))
+        last = stop
+        if block.trigger is Trigger.ESCALATION:
+            for number in range(block.count - by_end):
+                throw = f"{block.id}_throw{number}"
+                self.node("intermediateThrowEvent", throw, self.event(block.trigger, block.id))
+                self.flow(last, throw)
+                last = throw
+        self.flow(last, end)
 
     def _event_choice(self, block: EventChoice) -> Ends:
         self.node("eventBasedGateway", block.id)
@@ -388,6 +418,27 @@ class ScopeEmitter:
         self.node("intermediateThrowEvent", block.id, f"<compensateEventDefinition{reference}/>")
         self.flow(gate, block.id)
         return Ends(gate, block.id)
+
+    def _transaction(self, block: Transaction) -> Ends:
+        self.nested("transaction", block.id, lambda inner: inner._cancellable(block))
+        boundary, merge = f"{block.id}_event", f"{block.id}_merge"
+        self.node("boundaryEvent", boundary, "<cancelEventDefinition/>", attachedToRef=block.id)
+        handler = self.emit(block.handler)
+        self.node("exclusiveGateway", merge)
+        self.flow(boundary, handler.first)
+        self.flow(handler.last, merge)
+        self.flow(block.id, merge)
+        return Ends(block.id, merge)
+
+    def _cancellable(self, block: Transaction) -> None:
+        gate, end = f"{block.id}_gate", f"{block.id}_end"
+        self.node("startEvent", f"{block.id}_start")
+        body = self.emit(block.body)
+        self.node("serviceTask", gate)
+        self.node("endEvent", end, *(["<cancelEventDefinition/>"] if block.cancelled else []))
+        self.flow(f"{block.id}_start", body.first)
+        self.flow(body.last, gate)
+        self.flow(gate, end)
 
 
 def _repetition(block: Repeat) -> str:
