@@ -46,6 +46,11 @@ def validate(ctx: click.Context, files: tuple[str, ...], as_json: bool, strict: 
 
     FILE may be a file, a directory (all BPMN files below it) or a pattern. The exit code is 0 when every
     file is good, 1 when one is refused, 2 when a file does not exist.
+
+    \b
+    Examples:
+      bpm validate order.bpmn
+      bpm validate --strict processes "drafts/**/*.bpmn"
     """
     if no_color:
         ctx.color = False

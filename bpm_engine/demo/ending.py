@@ -177,7 +177,7 @@ def environment(settings: Settings) -> str:
 
 
 def without_password(url: str) -> str:
-    return make_url(url).set(password=None).render_as_string(hide_password=False)
+    return make_url(url)._replace(password=None).render_as_string(hide_password=False)
 
 
 def _tell_next(console: Console, ending: Ending, settings: Settings) -> None:
