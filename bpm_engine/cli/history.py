@@ -10,14 +10,14 @@ from bpm_engine.cli.tables import Cell, Column, compact, print_table
 
 ENTRY_COLUMNS = [
     Column("seq", "number"),
-    Column("time", "dim"),
+    Column("time", "time"),
     Column("what"),
     Column("node"),
     Column("by", "dim"),
     Column("data", "dim"),
 ]
 STEP_COLUMNS = [
-    Column("started", "dim"),
+    Column("started", "time"),
     Column("node"),
     Column("status", "status"),
     Column("took", "number"),

@@ -12,11 +12,9 @@ from bpm_engine.cli.tables import Column, print_table
 
 COLUMNS = [
     Column("incident", "id"),
-    Column("since", "dim"),
+    Column("since", "time"),
     Column("of"),
     Column("node"),
-    Column("code"),
-    Column("message"),
     Column("attempts", "number"),
 ]
 
@@ -64,8 +62,9 @@ def incidents(
         print_table(
             session.color,
             COLUMNS,
-            [(i.id, i.since, _of(i), i.node_id, i.code, i.message, i.attempts) for i in page],
+            [(i.id, i.since, _of(i), i.node_id, i.attempts) for i in page],
             empty="no incident",
+            details=[f"{i.code}: {i.message}" for i in page],
         )
         for each in page if traceback else ():
             session.say(f"\n{each.id}", bold=True)

@@ -13,7 +13,7 @@ from bpm_engine.cli.tables import Column, compact, print_fields, print_heading, 
 
 TOKEN_COLUMNS = [Column("node"), Column("state", "status"), Column("waiting for"), Column("error")]
 STEP_COLUMNS = [
-    Column("started", "dim"),
+    Column("started", "time"),
     Column("node"),
     Column("status", "status"),
     Column("took", "number"),

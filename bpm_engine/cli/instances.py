@@ -17,10 +17,10 @@ from bpm_engine.cli.tables import Column, print_table
 COLUMNS = [
     Column("instance", "id"),
     Column("process"),
-    Column("business key"),
+    Column("key"),
     Column("status", "status"),
     Column("at"),
-    Column("started", "dim"),
+    Column("started", "time"),
 ]
 
 

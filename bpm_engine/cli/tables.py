@@ -1,4 +1,4 @@
-"""Tables and field lists for people: they fit the terminal, and are not cut where there is none.
+"""Tables and field lists for people: they fit the terminal, and nothing is cut where there is none.
 
 Every text goes through `visible`: a name in the database must not be able to move the cursor or hide its
 neighbour. Ids are never shortened, so that they can be copied into the next command.
@@ -15,11 +15,16 @@ from typing import Literal
 
 import click
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from bpm_engine.bpmn.draw.text import visible
 
+FIXED = ("id", "status", "number", "time")  # never shortened
+BRIEF = 120  # columns below which times are brief
+GAP = 2  # columns between two columns
+NARROWEST = 4  # to which a column is shortened
 UNCUT = 10_000  # columns where nobody's terminal sets a width
 STATUS_STYLES = {
     "Completed": "green",
@@ -43,7 +48,7 @@ Cell = str | int | float | datetime | timedelta | None
 @dataclass(frozen=True, slots=True)
 class Column:
     name: str
-    kind: Literal["text", "id", "status", "number", "dim"] = "text"
+    kind: Literal["text", "id", "status", "number", "time", "dim"] = "text"
 
 
 def make_console(color: bool | None, *, stderr: bool = False) -> Console:
@@ -55,24 +60,65 @@ def make_console(color: bool | None, *, stderr: bool = False) -> Console:
 
 
 def print_table(
-    color: bool | None, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, empty: str
+    color: bool | None,
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    empty: str,
+    details: Sequence[str] = (),
 ) -> None:
-    """`empty` is said where there are no rows."""
+    """One line per row; what does not fit ends in "…".
+
+    `details` stand below their rows; `empty` is said where there are no rows.
+    """
     console = make_console(color)
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False, show_edge=False)
-    for column in columns:
+    brief = console.width < BRIEF
+    shown = [
+        [_cell(value, column, brief=brief) for value, column in zip(row, columns, strict=True)]
+        for row in rows
+    ]
+    if not shown:
+        _print(console, Text(empty, style="dim"))
+        return
+    table = Table(box=None, padding=(0, GAP, 0, 0), header_style="bold", pad_edge=False, show_edge=False)
+    for column, width in zip(columns, _widths(columns, shown, console.width), strict=True):
         table.add_column(
             column.name,
             justify="right" if column.kind == "number" else "left",
-            no_wrap=column.kind in ("id", "status", "number"),
-            overflow="fold",
-            style="dim" if column.kind in ("id", "dim") else None,
+            no_wrap=True,
+            overflow="ellipsis",
+            width=width,
+            style="dim" if column.kind in ("id", "dim", "time") else None,
         )
-    count = 0
-    for row in rows:
-        count += 1
-        table.add_row(*(_cell(value, column) for value, column in zip(row, columns, strict=True)))
-    _print(console, table if count else Text(empty, style="dim"))
+    for row in shown:
+        table.add_row(*row)
+    _print_lines(console, table, details)
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], available: int) -> list[int]:
+    """What each column needs; where that is too much the widest that may be shortened give way."""
+    widths = [
+        max(len(column.name), *(row[number].cell_len for row in rows))
+        for number, column in enumerate(columns)
+    ]
+    flexible = [number for number, column in enumerate(columns) if column.kind not in FIXED]
+    while sum(widths) + GAP * (len(widths) - 1) > available:
+        widest = max(flexible, key=widths.__getitem__, default=None)
+        if widest is None or widths[widest] <= NARROWEST:
+            break
+        widths[widest] -= 1
+    return widths
+
+
+def _print_lines(console: Console, table: Table, details: Sequence[str]) -> None:
+    with console.capture() as captured:
+        console.print(table)
+    header, *lines = captured.get().splitlines()
+    click.echo(_trimmed(console, header))
+    for number, line in enumerate(lines):
+        click.echo(_trimmed(console, line))
+        if number < len(details):
+            _print(console, Padding(Text(visible(details[number])), (0, 0, 0, 4)))
 
 
 def print_fields(color: bool | None, fields: Iterable[tuple[str, Cell]]) -> None:
@@ -105,22 +151,32 @@ def _print(console: Console, content: RenderableType) -> None:
         click.echo(line.rstrip())
 
 
-def _cell(value: Cell, column: Column) -> Text:
-    text = visible(show_value(value))
+def _trimmed(console: Console, line: str) -> str:
+    return line if console.is_terminal else line.rstrip()
+
+
+def _cell(value: Cell, column: Column, *, brief: bool = False) -> Text:
+    text = visible(show_value(value, brief=brief))
     style = STATUS_STYLES.get(text, "") if column.kind == "status" else ""
     return Text(text, style=style)
 
 
-def show_value(value: Cell) -> str:
+def show_value(value: Cell, *, brief: bool = False) -> str:
     match value:
         case None:
             return ""
         case datetime():
-            return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+            return _brief(value) if brief else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
         case timedelta():
             return show_duration(value)
         case _:
             return str(value)
+
+
+def _brief(moment: datetime) -> str:
+    """The time of today, the day of any other."""
+    moment = moment.astimezone(UTC)
+    return moment.strftime("%H:%M:%S" if moment.date() == datetime.now(UTC).date() else "%Y-%m-%d")
 
 
 def show_duration(length: timedelta) -> str:

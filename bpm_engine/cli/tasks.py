@@ -16,7 +16,7 @@ COLUMNS = [
     Column("name"),
     Column("of"),
     Column("for"),
-    Column("due", "dim"),
+    Column("due", "time"),
     Column("status", "status"),
 ]
 

@@ -64,7 +64,7 @@ def test_an_instance_is_started_found_shown_and_drawn(deployed: Shell) -> None:
     assert instance
     listed = deployed.run("list", "--definition", "choice", "--where", "note=urgent")
     header, row = listed.splitlines()
-    assert header.split() == ["instance", "process", "business", "key", "status", "at", "started"]
+    assert header.split() == ["instance", "process", "key", "status", "at", "started"]
     assert re.fullmatch(rf"{instance[0]}  choice v1  A-17 +Running  decide  [\d-]+ [\d:]+", row)
     assert deployed.run("list", "--where", "note=calm") == "no instance matches\n"
     assert deployed.json("list", "--count") == {"choice": {"Running": 1}}
@@ -225,6 +225,19 @@ def test_refusals_are_sentences_with_the_right_code(
     assert told in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_on_a_narrow_terminal_every_row_is_one_line_and_ids_are_whole(
+    deployed: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployed.run("start", "choice", "--set", "amount=40", "-k", "a-business-key-of-some-length")
+    narrow = Prompt(deployed.folder, {"COLUMNS": "80"})
+    header, row = narrow.run("list").splitlines()
+    assert re.match(UUID, row)
+    assert len(row) <= 80
+    assert "…" in row
+    assert re.search(r"\d\d:\d\d:\d\d$", row)  # of today: the time alone
+    assert header.startswith("instance")
 
 
 def test_debug_shows_the_traceback(deployed: Shell) -> None:
