@@ -42,7 +42,7 @@ bench: $(VENV)/.installed ## Run the benchmarks in bench/, one after the other
 	    echo "== $$script"; $(BIN)/python $$script || exit 1; \
 	done
 
-docs: $(VENV)/.installed ## Write the generated pages of docs/reference anew
+docs: $(VENV)/.installed ## Write the generated pages and pictures of docs anew
 	@if test -e docs/generate.py; then $(BIN)/python docs/generate.py; \
 	else echo "No page of docs/ is generated yet."; fi
 

@@ -1,13 +1,13 @@
-"""Writes the generated pages of `docs/reference`: run by `make docs`.
+"""Writes the generated pages and pictures of `docs`: run by `make docs`.
 
-Each page is a function that returns its text. `--check` writes nothing and answers 1 when a page on disk
+Each page is a function that returns its text. `--check` writes nothing and answers 1 when a file on disk
 differs from what its function returns.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -17,6 +17,7 @@ from pages.cli import render_cli
 from pages.conformance import render_conformance
 from pages.dialects import render_dialects
 from pages.extension import render_extension
+from pages.patterns import pattern_pictures, render_patterns
 from pages.problems import render_problems
 from pages.schema import render_schema
 
@@ -24,35 +25,44 @@ from bpm_engine.core.behaviours import render_elements
 from bpm_engine.core.lifecycle import render_states
 from bpm_engine.observability.catalogue import render_metrics
 
-REFERENCE = Path(__file__).parent / "reference"
+DOCS = Path(__file__).parent
 
 PAGES: dict[str, Callable[[], str]] = {
-    "api.md": render_api,
-    "cli.md": render_cli,
-    "conformance.md": render_conformance,
-    "dialects.md": render_dialects,
-    "elements.md": render_elements,
-    "extension.md": render_extension,
-    "metrics.md": render_metrics,
-    "problems.md": render_problems,
-    "schema.md": render_schema,
-    "states.md": render_states,
+    "explanation/workflow-patterns.md": render_patterns,
+    "reference/api.md": render_api,
+    "reference/cli.md": render_cli,
+    "reference/conformance.md": render_conformance,
+    "reference/dialects.md": render_dialects,
+    "reference/elements.md": render_elements,
+    "reference/extension.md": render_extension,
+    "reference/metrics.md": render_metrics,
+    "reference/problems.md": render_problems,
+    "reference/schema.md": render_schema,
+    "reference/states.md": render_states,
 }
 
 
+def contents() -> Iterator[tuple[str, str]]:
+    """Every generated file, by its path below `docs`, with what it should hold."""
+    yield from ((name, render()) for name, render in PAGES.items())
+    yield from ((f"explanation/{name}", drawn) for name, drawn in pattern_pictures().items())
+
+
 def outdated() -> list[str]:
-    """Names of the pages that differ from what is on disk."""
-    return [name for name, render in PAGES.items() if _on_disk(name) != render()]
+    """Names of the files that differ from what is on disk."""
+    return [name for name, content in contents() if _on_disk(name) != content]
 
 
 def _on_disk(name: str) -> str:
-    path = REFERENCE / name
+    path = DOCS / name
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def write() -> None:
-    for name, render in PAGES.items():
-        (REFERENCE / name).write_text(render(), encoding="utf-8")
+    for name, content in contents():
+        path = DOCS / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content, encoding="utf-8")
 
 
 def main() -> int:
@@ -61,7 +71,7 @@ def main() -> int:
         return 0
     stale = outdated()
     for name in stale:
-        sys.stderr.write(f"docs/reference/{name} is out of date: run `make docs`\n")
+        sys.stderr.write(f"docs/{name} is out of date: run `make docs`\n")
     return 1 if stale else 0
 
 

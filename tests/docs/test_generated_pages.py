@@ -1,4 +1,4 @@
-"""The generated pages of docs/reference say what the code says."""
+"""The generated pages and pictures of docs say what the code says."""
 
 from __future__ import annotations
 
