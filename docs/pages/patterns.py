@@ -1,7 +1,7 @@
 """The page of workflow patterns and its pictures.
 
-`patterns.toml` says in words what each pattern is and what we hold of it. The processes and the scenarios that
-prove it are those of `tests/semantics/patterns`; the pictures are drawn from them by our own renderer.
+`patterns.toml` says in words what each pattern is and what we hold of it. The processes, and the scenarios
+that prove it, are those of `tests/semantics/patterns`; our own renderer draws them.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ VERDICTS = {"direct": "supported directly", "construction": "by construction"}
 _INTRODUCTION = """\
 # The workflow patterns
 
-The [Workflow Patterns initiative](http://www.workflowpatterns.com/patterns/control/) collected {count} patterns
-of control flow that processes need again and again. Each is drawn here as a process that runs, with scenarios
-that show what makes it this pattern and no other. The files are in `tests/semantics/patterns`, beside the other
-scenarios, because the same runner plays them: in the core, on SQLite and on PostgreSQL.
+The [Workflow Patterns initiative](http://www.workflowpatterns.com/patterns/control/) collected {count}
+patterns of control flow that processes need again and again. Each is drawn here as a process that runs, with
+scenarios that show what makes it this pattern and no other. The files are in `tests/semantics/patterns`,
+beside the other scenarios, because the same runner plays them: in the core, on SQLite and on PostgreSQL.
 
 - **supported directly**: one BPMN element or attribute means the pattern ({direct} of {count})
 - **by construction**: several elements together mean it ({construction} of {count}); what such a drawing does
   not reach is said with it
 
 No pattern is wholly out of reach. Parts of four are, since BPMN has no word for them: a milestone that asks
-where other tokens are ([18](#wcp-18-milestone)), a region of scattered tasks ([25](#wcp-25-cancel-region)), an
-activity that is told from outside to complete with what it has
+where other tokens are ([18](#wcp-18-milestone)), a region of scattered tasks
+([25](#wcp-25-cancel-region)), an activity that is told from outside to complete with what it has
 ([27](#wcp-27-complete-multiple-instance-task)), and critical sections in the middle of otherwise parallel
 branches ([39](#wcp-39-critical-section)).
 
@@ -102,5 +102,7 @@ def pattern_pictures() -> dict[str, str]:
 
 
 def _picture(pattern: Pattern) -> str:
-    loaded = load((PROCESSES / f"{pattern.file}.bpmn").read_bytes(), soundness=False).require()
-    return draw_svg(loaded.definitions)
+    path = PROCESSES / f"{pattern.file}.bpmn"
+    definitions = load(path.read_bytes(), source=path.name, soundness=False).require().definitions
+    assert definitions is not None
+    return draw_svg(definitions)
