@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bpm_engine.api.explanations import InstanceExplanation, TokenExplanation
     from bpm_engine.api.migrations import MarkingForecast, MigrationForecast, MigrationStep, MigrationView
+    from bpm_engine.api.verification import Verification
     from bpm_engine.api.views import (
         AttemptView,
         CommentView,
@@ -87,12 +88,14 @@ __all__ = [
     "TokenExplanation",
     "TokenView",
     "UnavailableError",
+    "Verification",
     "Work",
 ]
 
 _HOMES = {
     "bpm_engine.api.walks": {"BatchOutcome", "BatchProgress", "BatchReport"},
     "bpm_engine.api.explanations": {"InstanceExplanation", "TokenExplanation"},
+    "bpm_engine.api.verification": {"Verification"},
     "bpm_engine.api.migrations": {"MarkingForecast", "MigrationForecast", "MigrationStep", "MigrationView"},
     "bpm_engine.bpmn.model": {"FormField"},
     "bpm_engine.config": {"Config"},

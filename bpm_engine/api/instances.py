@@ -13,6 +13,7 @@ from bpm_engine.api.caller import Caller
 from bpm_engine.api.explanations import InstanceExplanation, explain_instance
 from bpm_engine.api.filters import InstanceFilters, instance_filter
 from bpm_engine.api.migrations import Migrations, MigrationView
+from bpm_engine.api.verification import Verification, verify_instance
 from bpm_engine.api.views import InstanceView, Page, instance_view
 from bpm_engine.core.state import Token
 from bpm_engine.core.stimuli import (
@@ -117,6 +118,11 @@ class Instances:
         """Why each token rests, what would release it, since when, and what is late; `str()` is a page."""
         with self._caller.reading(connection) as tx:
             return explain_instance(self._caller, tx, self._caller.instance(tx, instance_id))
+
+    def verify(self, instance_id: str, *, connection: sa.Connection | None = None) -> Verification:
+        """Replay the history against the definition and compare with the live tokens. Changes nothing."""
+        with self._caller.reading(connection) as tx:
+            return verify_instance(self._caller, tx, self._caller.instance(tx, instance_id))
 
     @overload
     def count(self, by: None = None, **filters: Unpack[InstanceFilters]) -> int: ...

@@ -93,7 +93,7 @@ def explain(scene: Scene, token: Token) -> Reason:
 def _unless_halted(scene: Scene, token: Token, released_by: tuple[str, ...]) -> tuple[str, ...]:
     if not scene.is_halted or token.state in (TokenState.FAILED, TokenState.EXECUTING):
         return released_by
-    return (f"first the instance, which is {scene.instance.status}, must go on (resume, retry)", *released_by)
+    return (f"a resume or retry of the instance, which is {scene.instance.status}", *released_by)
 
 
 # ------------------------------------------------------------------ work

@@ -15,7 +15,16 @@ from typing import Literal, NamedTuple
 
 import sqlalchemy as sa
 
-from bpm_engine.core.state import Instance, InstanceStatus, LogEntry, Scope, Token, TokenState, Variables
+from bpm_engine.core.state import (
+    Instance,
+    InstanceStatus,
+    LogEntry,
+    LogKind,
+    Scope,
+    Token,
+    TokenState,
+    Variables,
+)
 from bpm_engine.store import rows
 from bpm_engine.store.definitions import DEFINITION, Definition
 from bpm_engine.store.outbox import OUTBOX, OutboxRow
@@ -204,6 +213,17 @@ def find_log(
     paging = Paging([Key(execution_log.c.seq, int)], limit, cursor, [tenant_id, instance_id])
     found = tx.execute(paging.apply(query)).all()
     return paging.page(found, LOG.read(found))
+
+
+def find_entries(tx: Transaction, instance_id: str, kinds: Sequence[LogKind]) -> list[LogEntry]:
+    """Of some kinds, all at once: for kinds that are rare."""
+    query = (
+        sa.select(*LOG.columns)
+        .where(is_row(execution_log.c.instance_id, instance_id))
+        .where(execution_log.c.kind.in_([fixed(kind) for kind in kinds]))
+        .order_by(execution_log.c.seq)
+    )
+    return LOG.read(tx.execute(query))
 
 
 def find_events(

@@ -10,7 +10,7 @@ import bpm_engine
 from bpm_engine import testing
 
 PUBLIC = """
-InstanceExplanation TokenExplanation
+InstanceExplanation TokenExplanation Verification
 BatchOutcome BatchProgress BatchReport MarkingForecast MigrationForecast MigrationStep MigrationView
 BpmnError Config ConflictError DefinitionError DefinitionView Deployment Engine EngineError EventView Finding
 HistoryEntry IncidentView InstanceView InvalidInputError LeaseLostError MessageResult NotFoundError Page
@@ -27,7 +27,7 @@ CALLS = {
     "history": "count find steps",
     "incidents": "attempts count find get resolve retry retry_all route skip",
     "instances": "activate cancel count delete explain find get migrate move purge resume retry "
-    "set_variables suspend",
+    "set_variables suspend verify",
     "outbox": "find purge requeue requeue_all",
     "schedules": "find get pause preview resume",
     "tasks": "assign claim comment comments complete count delegate find get plan reserve unclaim variables",
@@ -49,7 +49,7 @@ READING = {
     "running",
     "steps",
 }
-READING |= {"attempts", "explain", "plan_migration", "comments", "tenant", "variables", "xml"}
+READING |= {"verify", "attempts", "explain", "plan_migration", "comments", "tenant", "variables", "xml"}
 LEASING = {"extend", "fetch"}  # a lease is no part of the history; `worker` says who
 
 
