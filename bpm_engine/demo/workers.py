@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ PATIENCE = 15  # seconds for a worker to drain
 class Worker:
     name: str
     process: subprocess.Popen[bytes]
+    line: socket.socket  # while it is open the worker knows that the demo lives
     killed: bool = False
 
     @property
@@ -46,8 +48,9 @@ class Crew:
             "BPM_WORKER_ID": name,
             "PYTHONPATH": _import_path(),
         }
-        with self.log.open("ab") as output:
-            worker = Worker(name, _start(environment, output))
+        ours, theirs = socket.socketpair()
+        with self.log.open("ab") as output, theirs:
+            worker = Worker(name, _start(environment, output, theirs.fileno()), ours)
         self.workers.append(worker)
         return worker
 
@@ -76,12 +79,15 @@ class Crew:
             except subprocess.TimeoutExpired:
                 worker.process.kill()
                 worker.process.wait()
+        for worker in self.workers:
+            worker.line.close()
 
 
-def _start(environment: dict[str, str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(environment: dict[str, str], output: IO[bytes], line: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - our own interpreter and package
-        [sys.executable, "-m", "bpm_engine.cli", "run", "--app", APP],
+        [sys.executable, "-m", "bpm_engine.cli", "run", "--app", APP, "--reports-to", str(line)],
         env=environment,
+        pass_fds=[line],
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.command import Shell, fetch
+from support.command import Shell, fetch, is_alive
 from support.definitions import bpmn, path
 from support.workers import wait_until
 
@@ -134,15 +134,7 @@ def test_workers_do_not_outlive_their_supervisor(shell: Shell) -> None:
         pids = [worker["pid"] for worker in workers.values()]
         supervisor.kill()
         supervisor.wait()
-        wait_until(lambda: not any(map(_is_alive, pids)), "they have drained")
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
+        wait_until(lambda: not any(map(is_alive, pids)), "they have drained")
 
 
 def test_until_idle_does_what_can_be_done_and_stops(shell: Shell) -> None:

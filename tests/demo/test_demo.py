@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command import is_alive
+from support.workers import wait_until
 
 from bpm_engine import Engine
 from bpm_engine.demo.ending import environment
@@ -124,6 +126,22 @@ def test_on_a_terminal_it_is_drawn_in_place_and_in_colour(tmp_path: Path) -> Non
     assert re.search(r"\x1b\[[0-9;]*3[0-9]", shown)
     assert "20/20" in shown
     assert "finds nothing wrong" in shown
+
+
+def test_workers_do_not_outlive_a_demo_that_is_killed(tmp_path: Path) -> None:
+    demo = subprocess.Popen(
+        [*BPM, "demo"], cwd=tmp_path, env=_environment(), stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    assert demo.stdout
+    pids: list[int] = []
+    for line in demo.stdout:
+        pids += [int(pid) for pid in re.findall(r"is at work \(pid (\d+)\)", line)]
+        if len(pids) == 2:
+            break
+    demo.kill()
+    demo.wait()
+    demo.stdout.close()
+    wait_until(lambda: not any(map(is_alive, pids)), "they have drained")
 
 
 def _environment() -> dict[str, str]:

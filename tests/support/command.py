@@ -118,3 +118,12 @@ def fetch(url: str) -> tuple[int, str]:
             return refused.code, refused.read().decode()
     except OSError:
         return 0, ""
+
+
+def is_alive(pid: int) -> bool:
+    """Also of a process that is no child of ours; one that only waits to be buried is dead."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
