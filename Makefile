@@ -42,12 +42,13 @@ bench: $(VENV)/.installed ## Run the benchmarks in bench/, one after the other
 	    echo "== $$script"; $(BIN)/python $$script || exit 1; \
 	done
 
-docs: $(VENV)/.installed ## Write the generated pages and pictures of docs anew
-	@if test -e docs/generate.py; then $(BIN)/python docs/generate.py; \
-	else echo "No page of docs/ is generated yet."; fi
+docs: $(VENV)/.installed-docs ## Write the generated pages and pictures anew, build the site into site/
+	@$(BIN)/python docs/generate.py
+	@$(BIN)/properdocs build --quiet --clean
+	@echo "Open site/index.html in a browser."
 
 clean: ## Remove what was built and cached; the virtual environment stays
-	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 # Set-up. The stamp of an extra is older than pyproject.toml when dependencies may have changed.

@@ -1,0 +1,43 @@
+"""What the site generator is told beyond its settings.
+
+The order of the pages is that of the links in the README.md of each folder, so that a page is listed in one
+place. Mermaid blocks are for readers on GitHub; the site has no scripts to draw them and leaves them out, since
+a table with the same content follows each.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+FOLDERS = ("tutorial", "how-to", "reference", "explanation", "adr")
+LINK = re.compile(r"\[([^\]]+)\]\(([\w.-]+\.md)\)")
+HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
+MERMAID = re.compile(r"^```mermaid\n.*?^```\n", re.MULTILINE | re.DOTALL)
+
+
+def on_config(config: Any) -> Any:
+    docs = Path(config["docs_dir"])
+    config["nav"] = ["README.md", *(_section(docs, folder) for folder in FOLDERS)]
+    return config
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    return MERMAID.sub("", markdown)
+
+
+def _section(docs: Path, folder: str) -> dict[str, list[Any]]:
+    index = (docs / folder / "README.md").read_text(encoding="utf-8")
+    pages = dict.fromkeys(target for _, target in LINK.findall(index))
+    entries = [{_title(docs / folder / page): f"{folder}/{page}"} for page in pages]
+    return {_heading(index): [f"{folder}/README.md", *entries]}
+
+
+def _title(page: Path) -> str:
+    return _heading(page.read_text(encoding="utf-8")) if page.exists() else page.name
+
+
+def _heading(text: str) -> str:
+    found = HEADING.search(text)
+    return found[1].replace("`", "") if found else "?"
