@@ -44,7 +44,7 @@ bench: $(VENV)/.installed ## Run the benchmarks in bench/, one after the other
 
 docs: $(VENV)/.installed-docs ## Write the generated pages and pictures anew, build the site into site/
 	@$(BIN)/python docs/generate.py
-	@$(BIN)/properdocs build --quiet --clean
+	@$(BIN)/properdocs build --clean
 	@echo "Open site/index.html in a browser."
 
 clean: ## Remove what was built and cached; the virtual environment stays

@@ -22,71 +22,78 @@ class Config:
     # --- database
     direct_url: str | None = None  # past a transaction pooler, for wake-ups
     transaction_pooler: bool = False  # behind PgBouncer in transaction mode
-    auto_migrate: bool | None = None  # None: yes on SQLite, no on a server
-    pool_size: int = 10
-    pool_overflow: int = 5
+    auto_migrate: bool | None = None  # create and upgrade the tables by itself; unset: on SQLite only
+    pool_size: int = 10  # connections kept open by this process
+    pool_overflow: int = 5  # more of them for a moment, when all are taken
     pool_timeout: float = 2.0  # a full pool answers soon instead of queueing callers
-    pool_recycle: float = 1800.0
-    connect_timeout: int = 5
-    statement_timeout: float = 30.0
-    lock_timeout: float = 2.0
-    idle_transaction_timeout: float = 30.0
+    pool_recycle: float = 1800.0  # a connection older than this is replaced
+    connect_timeout: int = 5  # until a server that does not answer counts as away
+    statement_timeout: float = 30.0  # of one statement on a server
+    lock_timeout: float = 2.0  # how long a statement waits for a row that somebody else holds
+    idle_transaction_timeout: float = 30.0  # the server ends a transaction that does nothing for so long
+    # accept a server with fsync, full_page_writes or synchronous_commit off
     allow_unsafe_durability: bool = False
-    row_level_security: bool = False
+    row_level_security: bool = False  # name the tenant to the server, whose policies then hold, too
+    # NORMAL is faster and may lose the last commits when the power fails
     sqlite_synchronous: Literal["FULL", "NORMAL", "EXTRA"] = "FULL"
 
     # --- workers
-    worker_id: str | None = None  # None: host, process and a random part
+    worker_id: str | None = None  # of this process in leases and logs; unset: host, process and a random part
     worker_types: tuple[str, ...] = ()  # topic prefixes this process works on; empty: all
     worker_threads: int = 16  # sync handlers at the same time
     worker_tasks: int = 500  # async handlers at the same time
-    lease: float = 30.0  # R11
-    lease_extension: float = 10.0  # R11: one statement for all running handlers
-    missing_handler: Literal["fail", "leave"] = "fail"  # R21
+    lease: float = 30.0  # how long a claim holds without an extension; a lost worker's work goes on after it
+    # how often the leases of all running handlers are extended, in one statement
+    lease_extension: float = 10.0
+    # what a worker does with a topic it has no handler for
+    missing_handler: Literal["fail", "leave"] = "fail"
     unclaimed: float = 3600.0  # with missing_handler="leave": until work that nobody takes is an incident
-    direct_handoff: bool = True
+    direct_handoff: bool = True  # go on with the next work of a token without asking the database for it
     collector_threshold: int = 20_000  # of Python's garbage collector while services run; 0: left alone
     drain_timeout: float = 30.0  # graceful stop: how long running handlers may take
 
     # --- the writer
-    batch: int = 300  # stimuli in one transaction
+    batch: int = 300  # steps in one transaction, at most
     committers: int = 2  # transactions of this process at the same time: one thinks while the other waits
     poll: float = 1.0  # fallback when no wake-up comes
-    wakeups: bool = True
+    wakeups: bool = True  # be woken by commits of others, not by polling alone
     commit_attempts: int = 5  # after a deadlock, serialisation failure or lost connection
 
     # --- policy
-    on_failure: Literal["fail", "suspend"] = "fail"  # R31
-    retry_attempts: int = 3  # R19
+    # what an incident makes of its instance: Failed or Suspended
+    on_failure: Literal["fail", "suspend"] = "fail"
+    retry_attempts: int = 3  # runs of a handler before it has failed for good, the first one included
     step_events: bool = True  # an outbox event per completed activity
+    # of models that can deadlock or leave tokens behind: warn at deploy, refuse, or do not look
     soundness: Literal["warn", "refuse", "off"] = "warn"
 
     # --- limits (R57; reliability: one instance cannot exhaust the engine)
-    variables_bytes: int = 1_000_000
-    variable_bytes: int = 256_000
-    steps: int = 1_000
-    total_steps: int = 100_000
-    tokens: int = 100_000
-    call_depth: int = 32
-    repetitions: int = 100_000
-    recoveries: int = 10
-    message_ttl: float = 3600.0
+    variables_bytes: int = 1_000_000  # of the variables of one scope, or of one call, as JSON
+    variable_bytes: int = 256_000  # of one variable
+    steps: int = 1_000  # automatic steps of one stimulus in one transaction; the rest goes on in the next
+    total_steps: int = 100_000  # automatic steps without a rest, until they are the incident ENDLESS_LOOP
+    tokens: int = 100_000  # of one instance; a model may ask for fewer by bpm:maxTokens
+    call_depth: int = 32  # of processes that call processes
+    repetitions: int = 100_000  # runs of one multi-instance activity
+    recoveries: int = 10  # workers that may be lost with the same work, until it is the incident worker_lost
+    message_ttl: float = 3600.0  # how long a message waits for a taker unless its sender says otherwise
     message_buffer: int = 10_000  # unmatched messages kept per name
-    name_characters: int = 255
+    name_characters: int = 255  # of names and keys
 
     # --- services
-    timer_batch: int = 500
-    recovery_batch: int = 500
-    outbox_batch: int = 100  # R40
-    outbox_attempts: int = 20
-    outbox_lease: float = 30.0
+    timer_batch: int = 500  # timers fired in one transaction
+    recovery_batch: int = 500  # expired leases taken back in one transaction
+    outbox_batch: int = 100  # events taken by a dispatcher at a time
+    outbox_attempts: int = 20  # until an event that cannot be published is dead
+    outbox_lease: float = 30.0  # how long a dispatcher has for its batch
     outbox_threads: int = 32  # receivers served at the same time
     outbox_source: str = "/bpm-engine"  # the CloudEvents source, before the tenant
-    outbox_purge: float = 7 * 86400.0  # R40
-    retention: float = 30 * 86400.0  # R46
-    retention_cap: float = 365 * 86400.0
-    retention_interval: float = 300.0
-    retention_batch: int = 1_000
+    outbox_purge: float = 7 * 86400.0  # published events are removed after this time
+    # how long ended instances are kept unless the model or the start says otherwise
+    retention: float = 30 * 86400.0
+    retention_cap: float = 365 * 86400.0  # the longest retention that a start may ask for
+    retention_interval: float = 300.0  # between two sweeps of what may go
+    retention_batch: int = 1_000  # call trees removed in one transaction
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None, **overrides: Any) -> Config:

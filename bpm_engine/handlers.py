@@ -47,7 +47,11 @@ def span(value: Duration, what: str = "duration") -> timedelta:
 
 
 class BpmnError(Exception):
-    """Raised by a handler: an outcome that the process models with an error event."""
+    """Raised by a handler: an outcome that the process models with an error event.
+
+    When: the work has a result that is no failure, such as a declined card.
+    Do: catch it in the model, by an error event with this code; uncaught it is an incident.
+    """
 
     def __init__(self, code: str, message: str = "", variables: Variables | None = None) -> None:
         super().__init__(message or code)
@@ -57,7 +61,11 @@ class BpmnError(Exception):
 
 
 class RetryLater(Exception):  # noqa: N818 - a request, not an error
-    """Raised by a handler: not now. Does not count as a failed attempt."""
+    """Raised by a handler: not now. Does not count as a failed attempt.
+
+    When: what the handler needs is busy or not there yet.
+    Do: give the delay after which to ask again.
+    """
 
     def __init__(self, delay: Duration) -> None:
         self.delay = span(delay, "delay")
@@ -65,7 +73,11 @@ class RetryLater(Exception):  # noqa: N818 - a request, not an error
 
 
 class LeaseLostError(EngineError):
-    """The lease on this work is gone: another worker may be doing it. Stop."""
+    """The lease on this work is gone: another worker may be doing it. Stop.
+
+    When: `work.heartbeat()` finds that the lease has expired or the work was cancelled.
+    Do: let it pass; the result would not be applied anyway.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from pages.api import render_api
 from pages.cli import render_cli
+from pages.configuration import render_configuration
 from pages.conformance import render_conformance
 from pages.dialects import render_dialects
+from pages.errors import render_errors
 from pages.extension import render_extension
 from pages.patterns import pattern_pictures, render_patterns
+from pages.pictures import pictures
 from pages.problems import render_problems
 from pages.schema import render_schema
 
@@ -31,9 +34,11 @@ PAGES: dict[str, Callable[[], str]] = {
     "explanation/workflow-patterns.md": render_patterns,
     "reference/api.md": render_api,
     "reference/cli.md": render_cli,
+    "reference/configuration.md": render_configuration,
     "reference/conformance.md": render_conformance,
     "reference/dialects.md": render_dialects,
     "reference/elements.md": render_elements,
+    "reference/errors.md": render_errors,
     "reference/extension.md": render_extension,
     "reference/metrics.md": render_metrics,
     "reference/problems.md": render_problems,
@@ -46,6 +51,7 @@ def contents() -> Iterator[tuple[str, str]]:
     """Every generated file, by its path below `docs`, with what it should hold."""
     yield from ((name, render()) for name, render in PAGES.items())
     yield from ((f"explanation/{name}", drawn) for name, drawn in pattern_pictures().items())
+    yield from ((f"pictures/{name}", drawn) for name, drawn in pictures())
 
 
 def outdated() -> list[str]:

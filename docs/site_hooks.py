@@ -1,8 +1,8 @@
 """What the site generator is told beyond its settings.
 
 The order of the pages is that of the links in the README.md of each folder, so that a page is listed in one
-place. Mermaid blocks are for readers on GitHub; the site has no scripts to draw them and leaves them out, since
-a table with the same content follows each.
+place. Mermaid blocks are for readers on GitHub; the site has no scripts to draw them and leaves them out,
+since a table with the same content follows each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDERS = ("tutorial", "how-to", "reference", "explanation", "adr")
-LINK = re.compile(r"\[([^\]]+)\]\(([\w.-]+\.md)\)")
+LINK = re.compile(r"\[[^\]]+\]\(([\w.-]+\.md)\)")
 HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 MERMAID = re.compile(r"^```mermaid\n.*?^```\n", re.MULTILINE | re.DOTALL)
 
@@ -29,13 +29,13 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def _section(docs: Path, folder: str) -> dict[str, list[Any]]:
     index = (docs / folder / "README.md").read_text(encoding="utf-8")
-    pages = dict.fromkeys(target for _, target in LINK.findall(index))
-    entries = [{_title(docs / folder / page): f"{folder}/{page}"} for page in pages]
+    pages = [docs / folder / target for target in dict.fromkeys(LINK.findall(index))]
+    entries = [
+        {_heading(page.read_text(encoding="utf-8")): f"{folder}/{page.name}"}
+        for page in pages
+        if page.exists()  # a link that leads nowhere is reported as such
+    ]
     return {_heading(index): [f"{folder}/README.md", *entries]}
-
-
-def _title(page: Path) -> str:
-    return _heading(page.read_text(encoding="utf-8")) if page.exists() else page.name
 
 
 def _heading(text: str) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 import bpm_engine
-from bpm_engine import Config, Engine, testing
+from bpm_engine import Engine, testing
 from bpm_engine.api.border import PRIORITY
 from bpm_engine.store.pages import MAX_LIMIT
 
@@ -22,6 +22,9 @@ Durations are ISO 8601 (`"PT2M"`), short (`"2m"`) or `timedelta`. Times are awar
 UUID texts. A list answers with a `Page`: iterate over it, and hand its `cursor` to the next call until it is
 `None`; `limit` is at most {MAX_LIMIT}. Names and keys have 1 to 255 characters; priorities go from
 -{PRIORITY} to {PRIORITY}.
+
+What is raised, when, and what to do about it: [Errors](errors.md). Settings:
+[Configuration](configuration.md).
 """
 UNDERSTOOD = ("self", "actor", "connection")
 WIDTH = 100
@@ -45,16 +48,12 @@ def render_api() -> str:
             INTRODUCTION,
             "## Engine",
             "",
-            *_call("Engine", Engine, "Opens nothing; see the settings below."),
+            *_call("Engine", Engine, "Opens nothing; see [Configuration](configuration.md)."),
             *_calls("engine", engine),
             *(line for name in SUBJECTS for line in _subject(name, getattr(engine, name))),
             "## What you get back",
             "",
             *(line for name in bpm_engine.__all__ for line in _view(name)),
-            "## Errors",
-            "",
-            *_errors(),
-            "",
             "## For your tests",
             "",
             "`from bpm_engine.testing import TestEngine, ManualClock`",
@@ -63,14 +62,6 @@ def render_api() -> str:
             *_call("engine.waiting_at", testing.TestEngine.waiting_at, _first(testing.TestEngine.waiting_at)),
             *_call("engine.path", testing.TestEngine.path, _first(testing.TestEngine.path)),
             *_call("engine.clock.advance", testing.ManualClock.advance, _first(testing.ManualClock.advance)),
-            "## Settings",
-            "",
-            "Fields of `Config`; in the environment with the prefix `BPM_`, in capitals.",
-            "",
-            "| setting | default | |",
-            "|---|---|---|",
-            *_settings(),
-            "",
         ]
     )
 
@@ -134,22 +125,6 @@ def _view(name: str) -> Iterator[str]:
     text = "" if (inspect.getdoc(view) or "").startswith(f"{name}(") else f" {_first(view)}"
     yield f"**{name}**.{text} {fields}"
     yield ""
-
-
-def _errors() -> Iterator[str]:
-    yield "| error | when |"
-    yield "|---|---|"
-    for name in bpm_engine.__all__:
-        if name.endswith("Error"):
-            yield f"| `{name}` | {_first(getattr(bpm_engine, name))} |"
-
-
-def _settings() -> Iterator[str]:
-    source = inspect.getsource(Config)
-    reasons = dict(re.findall(r"^    (\w+): [^#\n]*#\s*(.*)$", source, re.MULTILINE))
-    for field in dataclasses.fields(Config):
-        reason = re.sub(r"^R\d+(: )?", "", reasons.get(field.name, ""))
-        yield f"| `{field.name}` | `{field.default!r}` | {reason} |"
 
 
 def _first(item: object) -> str:
