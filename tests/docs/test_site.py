@@ -20,6 +20,8 @@ PAGES = sorted((PROJECT / "docs").rglob("*.md"))
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     shutil.copy(PROJECT / "properdocs.yml", tmp_path)
+    for beside in ("processes", "tests", "SECURITY.md", "CHANGELOG.md"):
+        (tmp_path / beside).symlink_to(PROJECT / beside)
     shutil.copytree(PROJECT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
