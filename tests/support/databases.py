@@ -52,7 +52,7 @@ def empty_postgresql(url: str) -> None:
     """History refuses to be deleted, so the triggers rest meanwhile."""
     with psycopg.connect(url) as connection:
         found = connection.execute(
-            "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled = 'A'"
+            "SELECT tgrelid::regclass, tgname FROM pg_trigger WHERE tgenabled = 'A' AND NOT tgisinternal"
         ).fetchall()
         for table, trigger in found:
             connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER {trigger}")
