@@ -1,99 +1,280 @@
-"""Whole instances per second through the engine: five tasks in a row, and the latency of one task alone.
+"""The whole engine: durable after every task, history and outbox on, all services running.
 
-    python bench/engine.py [--instances 4000]
+    python bench/engine.py [--size 1.0] [--rounds 3] [--only W1,W8] [--json results.jsonl] [--no-sqlite]
 
-Every task is durable before the next begins; history and outbox are on, and so are all services.
-PostgreSQL comes from BPM_TEST_DATABASE_URL, or is started for the run.
+Workloads are described in `_workloads.py`. Each is measured `--rounds` times; the median counts, and the
+spread is printed beside it. The floors are bare loops on the same server in the same run: on a shared machine
+only ratios mean something. PostgreSQL comes from BPM_TEST_DATABASE_URL, or is started for the run.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import statistics
+import subprocess
+import sys
 import tempfile
-import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from _server import server_url  # also makes `support` importable
-from support.definitions import bpmn, path
+from _workloads import FORK, ITEMS, MESSAGE, SAGA, SEQUENCE, SINGLE, TIMER, register, seed
 
-from bpm_engine import Config, Engine, Work
+from bpm_engine import Config, Engine
 
 TASKS = 5
-SEQUENCE = bpmn(
-    '<startEvent id="start"/>'
-    + "".join(f'<serviceTask id="t{n}" bpm:topic="count"/>' for n in range(TASKS))
-    + '<endEvent id="end"/>'
-    + path("start", *(f"t{n}" for n in range(TASKS)), "end")
-)
-SINGLE = bpmn(
-    '<startEvent id="start"/><serviceTask id="work" bpm:topic="signal"/><endEvent id="end"/>'
-    + path("start", "work", "end")
-).replace(b'<process id="p"', b'<process id="single"')
+WORKER = Path(__file__).with_name("_worker.py")
+DUE = timedelta(seconds=3)  # from the seeding of timers until they are due
 
 
-def throughput(engine: Engine, instances: int) -> float:
-    """Steps per second from the moment the services start until the last instance has ended."""
-    left = threading.Semaphore(0)
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One round of one workload."""
 
-    def count(work: Work) -> dict[str, int]:
-        if work.node_id == f"t{TASKS - 1}":
-            left.release()
-        return {"n": work["n"] + 1}
+    workload: str
+    database: str
+    unit: str
+    value: float
+    detail: str = ""
+    wanted: float | None = None
+    at_most: bool = False
 
-    engine.handler("count")(count)
-    engine.deploy(SEQUENCE)
-    with ThreadPoolExecutor(16) as callers:
-        list(callers.map(lambda _: engine.start("p", {"n": 0}), range(instances)))
+
+Workload = Callable[[Engine, float], list[tuple[str, str, float, str]]]  # label, unit, value, detail
+
+
+def w1(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
+    number = int(4_000 * size)
+    seconds = _run(engine, "w1", number)
+    return [("W1 sequence, one worker", "steps/s", number * TASKS / seconds, "")]
+
+
+def w1_two(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
+    number = int(6_000 * size)
+    url = engine._runtime.store.config.url
+    with _second_worker(url):
+        seconds = _run(engine, "w1", number)
+    return [("W1 sequence, two workers", "steps/s", number * TASKS / seconds, "")]
+
+
+def w2(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
+    number = int(2_000 * size)
+    return [("W2 fork to four and join", "instances/s", number / _run(engine, "w2", number), "")]
+
+
+def w3(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
+    number = int(10_000 * size)
+    seed(engine, "w3", [{"order": f"A-{n}"} for n in range(number)])
+    with engine.running(), ThreadPoolExecutor(100) as senders:
+        begun = time.perf_counter()
+        list(senders.map(lambda n: engine.send_message("paid", correlation_key=f"A-{n}"), range(number)))
+        _until_done(engine, "w3")
+        seconds = time.perf_counter() - begun
+    return [("W3 messages to waiting instances", "deliveries/s", number / seconds, "100 senders")]
+
+
+def w4(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
+    number = int(10_000 * size)
+    due = datetime.now(UTC) + DUE + timedelta(seconds=number / 2_000)
+    seed(engine, "w4", [{"due": due.isoformat()}] * number)
+    with engine.running():
+        _until_done(engine, "w4")
+    ended = []
+    cursor = None
+    while True:
+        page = engine.instances.find(definition="w4", limit=500, cursor=cursor)
+        ended += [(view.ended_at - due).total_seconds() for view in page.items if view.ended_at]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    lags = sorted(ended)
+    detail = f"p50 {lags[len(lags) // 2]:.2f} s, first {lags[0] * 1000:.0f} ms after due"
+    return [("W4 timers due at once: the last", "s after due", lags[-1], detail)]
+
+
+def w6(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
+    number = int(10_000 * size)
+    engine.start("w6", {"items": list(range(number))})
     begun = time.perf_counter()
     with engine.running():
-        for _ in range(instances):
-            left.acquire()
-        while engine.instances.count(status="Running"):
-            time.sleep(0.01)
-        return instances * TASKS / (time.perf_counter() - begun)
+        _until_done(engine, "w6")
+    return [
+        ("W6 items of one multi-instance", "items/s", number / (time.perf_counter() - begun), f"{number:,}")
+    ]
 
 
-def latency(engine: Engine, rounds: int) -> list[float]:
-    """Milliseconds from the call of `start` until the handler of its one task runs, on an idle engine."""
-    reached = threading.Semaphore(0)
-    engine.handler("signal")(lambda work: reached.release())
-    engine.deploy(SINGLE)
+def w7(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
+    number = int(1_000 * size)
+    return [("W7 saga, undone", "sagas/s", number / _run(engine, "w7", number), "")]
+
+
+def w8(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
+    """From `start` to the end of the instance, the handler taking no time, on an idle engine."""
     times = []
     with engine.running():
-        for _ in range(rounds):
+        for _ in range(max(100, int(300 * size))):
             begun = time.perf_counter()
-            engine.start("single")
-            reached.acquire()
+            instance = engine.start("w8")
+            while engine.instances.get(instance.id).status == "Running":
+                time.sleep(0.0005)
             times.append((time.perf_counter() - begun) * 1000)
-            while engine.instances.count(status="Running"):
-                time.sleep(0.005)
-    return times
+    cuts = statistics.quantiles(times, n=100)
+    return [
+        ("W8 one instance, start to end: p50", "ms", cuts[49], ""),
+        ("W8 one instance, start to end: p99", "ms", cuts[98], ""),
+    ]
 
 
-def measure(name: str, url: str, config: Config, instances: int) -> None:
-    with Engine(url, config=config) as engine:
-        steps = throughput(engine, instances)
-    with Engine(url, config=config) as engine:
-        times = latency(engine, 100)
-    hundredths = statistics.quantiles(times, n=100)
-    print(
-        f"{name:28} {steps:8,.0f} steps/s   start to handler: "
-        f"p50 {hundredths[49]:.1f} ms, p99 {hundredths[98]:.1f} ms"
+def w9(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
+    rates = []
+    for threads, number in ((1, int(300 * size)), (16, int(1_600 * size))):
+        begun = time.perf_counter()
+        with engine.running(only=["outbox"]), ThreadPoolExecutor(threads) as callers:
+            list(callers.map(lambda _: engine.start("w8"), range(number)))
+        rates.append(number / (time.perf_counter() - begun))
+    return [
+        ("W9 starts, one caller", "starts/s", rates[0], ""),
+        ("W9 starts, 16 callers", "starts/s", rates[1], ""),
+    ]
+
+
+WORKLOADS: dict[str, list[Workload]] = {
+    "W1": [w1, w1_two],
+    "W2": [w2],
+    "W3": [w3],
+    "W4": [w4],
+    "W6": [w6],
+    "W7": [w7],
+    "W8": [w8],
+    "W9": [w9],
+}
+WANTED: dict[tuple[str, str], tuple[float, bool]] = {  # (label, database) -> figure, whether it is a ceiling
+    ("W1 sequence, one worker", "PostgreSQL"): (7_000, False),
+    ("W1 sequence, two workers", "PostgreSQL"): (12_000, False),
+    ("W1 sequence, one worker", "SQLite NORMAL"): (5_000, False),
+    ("W2 fork to four and join", "PostgreSQL"): (1_000, False),
+    ("W3 messages to waiting instances", "PostgreSQL"): (4_000, False),
+    ("W4 timers due at once: the last", "PostgreSQL"): (2, True),
+    ("W6 items of one multi-instance", "PostgreSQL"): (3_000, False),
+    ("W8 one instance, start to end: p50", "PostgreSQL"): (10, True),
+    ("W8 one instance, start to end: p99", "PostgreSQL"): (15, True),
+}
+
+
+def _run(engine: Engine, key: str, number: int) -> float:
+    """Seconds from the moment the services start until the last instance has ended."""
+    seed(engine, key, [{"n": 0}] * number)
+    begun = time.perf_counter()
+    with engine.running():
+        _until_done(engine, key)
+        return time.perf_counter() - begun
+
+
+def _until_done(engine: Engine, key: str) -> None:
+    while engine.instances.count(definition=key, status="Running"):
+        time.sleep(0.02)
+
+
+@contextmanager
+def _second_worker(url: str) -> Iterator[None]:
+    path = f"{Path(__file__).parent.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    worker = subprocess.Popen(
+        [sys.executable, str(WORKER), url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": path},
     )
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    try:
+        worker.stdout.readline()
+        yield
+    finally:
+        worker.stdin.close()
+        worker.wait(60)
+
+
+def measure(name: str, url: str, config: Config, options: argparse.Namespace) -> list[Measured]:
+    found = []
+    for letter, runs in WORKLOADS.items():
+        if options.only and letter not in options.only:
+            continue
+        for run in runs:
+            if run is w1_two and not url.startswith("postgresql"):
+                continue
+            with Engine(url, config=config) as engine:
+                register(engine)
+                for file in (SEQUENCE, FORK, MESSAGE, TIMER, ITEMS, SAGA, SINGLE):
+                    engine.deploy(file)
+                found += [Measured(label, name, *rest) for label, *rest in run(engine, options.size)]
+                print(".", end="", flush=True, file=sys.stderr)
+    return found
+
+
+def rounds(options: argparse.Namespace) -> list[Measured]:
+    """Every workload on every database, again and again, so that a slow minute hits all of them."""
+    found: list[Measured] = []
+    with server_url() as url, tempfile.TemporaryDirectory() as directory:
+        for number in range(options.rounds):
+            found += measure("PostgreSQL", url, Config(auto_migrate=True), options)
+            if not options.only or "floors" in options.only:
+                from _floors import floors
+
+                rates = floors(url, int(4_000 * options.size))
+                found += [Measured(f"floor: {name}", "PostgreSQL", "steps/s", v) for name, v in rates.items()]
+            for mode in ("NORMAL", "FULL") if options.sqlite else ():
+                config = Config(sqlite_synchronous=mode)
+                found += measure(
+                    f"SQLite {mode}", f"sqlite:///{directory}/{mode}{number}.db", config, options
+                )
+    print(file=sys.stderr)
+    return found
+
+
+def report(found: list[Measured]) -> None:
+    groups: dict[tuple[str, str], list[Measured]] = {}
+    for each in found:
+        groups.setdefault((each.database, each.workload), []).append(each)
+    print(f"\nload of the machine: {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
+    for (database, label), group in groups.items():
+        values = sorted(each.value for each in group)
+        median = statistics.median(values)
+        wanted = WANTED.get((label, database))
+        verdict = ""
+        if wanted is not None:
+            figure, is_ceiling = wanted
+            met = median <= figure if is_ceiling else median >= figure
+            verdict = f"  {'at most' if is_ceiling else 'at least'} {figure:,g}: {'yes' if met else 'NO'}"
+        spread = f"({values[0]:,.4g} to {values[-1]:,.4g})" if len(values) > 1 else ""
+        figure_text = f"{median:10,.4g} {group[0].unit:12} {spread:24}{verdict} {group[0].detail}"
+        print(f"{database:14} {label:38} {figure_text}")
+    floor = [e.value for e in found if e.workload.startswith("floor: SQLAlchemy")]
+    ours = [e.value for e in found if e.workload == "W1 sequence, one worker" and e.database == "PostgreSQL"]
+    if floor and ours:
+        ratio = statistics.median(ours) / statistics.median(floor)
+        print(f"\nW1 with one worker is {ratio:.0%} of the SQLAlchemy batch floor (at least 50%)")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--instances", type=int, default=4_000)
+    parser.add_argument("--size", type=float, default=1.0, help="1.0: some minutes per round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", type=lambda text: set(text.split(",")), default=set())
+    parser.add_argument("--json", type=Path, help="append the rounds as JSON lines")
+    parser.add_argument("--no-sqlite", dest="sqlite", action="store_false")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        for mode in ("NORMAL", "FULL"):
-            config = Config(sqlite_synchronous=mode)
-            measure(f"SQLite file, {mode}", f"sqlite:///{directory}/{mode}.db", config, options.instances)
-    with server_url() as url:
-        measure("PostgreSQL", url, Config(auto_migrate=True), options.instances)
+    found = rounds(options)
+    if options.json:
+        with options.json.open("a", encoding="utf-8") as lines:
+            lines.writelines(json.dumps(asdict(each)) + "\n" for each in found)
+    report(found)
 
 
 if __name__ == "__main__":

@@ -84,6 +84,7 @@ class Committer:
         self.handoff = handoff
         self.undo_handoff = undo_handoff
         self._queue: deque[Submission] = deque()
+        self._committing: set[str] = set()  # the trees that our threads are at
         self._queued = threading.Condition()
         self._turn = threading.Lock()  # without threads of its own, one asking thread commits for all
         self._threads: list[threading.Thread] = []
@@ -116,22 +117,49 @@ class Committer:
     def run_once(self) -> int:
         """Commit one batch of what is queued; how many submissions it took."""
         with self._queued:
-            batch = [self._queue.popleft() for _ in range(min(len(self._queue), self._config.batch))]
+            batch = self._pop()
+            trees = {submission.root for submission in batch if submission.incoming is None}
+            self._committing |= trees
         try:
             self.commit(batch)
         except Exception as error:
             logger.exception("a batch was lost to an error in the committer itself")
             _fail(batch, error)
+        finally:
+            self._let_go(trees)
         return len(batch)
 
+    def _pop(self) -> list[Submission]:
+        """The next batch. What belongs to a tree that another of our threads is committing stays: it would
+        only find the tree locked."""
+        batch: list[Submission] = []
+        left: list[Submission] = []
+        while self._queue and len(batch) < self._config.batch:
+            submission = self._queue.popleft()
+            (left if self._is_held(submission) else batch).append(submission)
+        self._queue.extendleft(reversed(left))
+        return batch
+
+    def _is_held(self, submission: Submission) -> bool:
+        """The tree of a message from outside is not known before it is matched."""
+        return submission.incoming is None and submission.root in self._committing
+
+    def _let_go(self, trees: set[str]) -> None:
+        with self._queued:
+            self._committing -= trees
+            self._queued.notify_all()
+
+    def _has_work(self) -> bool:
+        return any(not self._is_held(submission) for submission in self._queue)
+
     def commit(self, batch: list[Submission]) -> None:
-        """What missed its tree again and again is committed alone, waiting for the tree."""
+        """What missed its tree again and again waits for it, tree by tree."""
         together = [s for s in batch if s.misses < PATIENCE]
         alone = [s for s in batch if s.misses >= PATIENCE]
         if together:
             self._commit_all(together)
-        for submission in alone:
-            self._commit_all([submission], wait=True)
+        for group in _by_tree(alone):
+            self._commit_all(group, wait=True)
 
     def sweep(self, find: Callable[[Transaction], list[Submission]]) -> int:
         """Play what `find` finds, in the transaction that found and locked it; how many were dealt with."""
@@ -335,10 +363,19 @@ class Committer:
     def _run(self) -> None:
         while True:
             with self._queued:
-                self._queued.wait_for(lambda: self._queue or self._stopping)
-                if self._stopping and not self._queue:
+                self._queued.wait_for(lambda: self._has_work() or (self._stopping and not self._queue))
+                if not self._queue:
                     return
             self.run_once()
+
+
+def _by_tree(submissions: list[Submission]) -> list[list[Submission]]:
+    """Messages from outside each for itself: what the first one does decides who takes the next."""
+    trees: dict[object, list[Submission]] = {}
+    for submission in submissions:
+        key = submission.root if submission.incoming is None else submission.incoming.id
+        trees.setdefault(key, []).append(submission)
+    return list(trees.values())
 
 
 def _promise(submission: Submission) -> Future[Outcome]:

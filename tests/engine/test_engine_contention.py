@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
+import sqlalchemy as sa
+from support.definitions import bpmn, path
 from support.samples import HUMAN, WAIT
 
 from bpm_engine import Config, ConflictError, Engine
@@ -91,3 +93,23 @@ def test_of_cancel_and_complete_at_once_exactly_one_wins(engine: Engine, url: st
             until_somebody_waits(url)
         assert isinstance(answer.exception(), ConflictError)
     assert engine.instances.get(instance.id).status == "Cancelled"
+
+
+def test_many_results_of_one_instance_are_committed_together(engine: Engine) -> None:
+    """Two committing threads must not chase each other around one tree until each result goes alone."""
+    engine.handler("item")(lambda work: None)
+    engine.deploy(
+        bpmn(
+            '<startEvent id="start"/><serviceTask id="each" bpm:topic="item">'
+            '<multiInstanceLoopCharacteristics'
+            ' bpm:collection="items" bpm:elementVariable="item"/></serviceTask><endEvent id="end"/>'
+            + path("start", "each", "end")
+        )
+    )
+    instance = engine.start("p", {"items": list(range(1_000))})
+    commits: list[object] = []
+    sa.event.listen(engine._runtime.store.database.engine, "commit", commits.append)
+    with engine.running(only=["executor"]):
+        while engine.instances.get(instance.id).status == "Running":
+            pass
+    assert len(commits) < 60
