@@ -1,6 +1,7 @@
 """The page of conformance cases, made from `conformance.json`.
 
-`tests/support/conformance_page.py` writes that file. The cases themselves are data of others and not part of this project; their results are.
+`tests/support/conformance_page.py` writes that file. The cases themselves are data of others and not part of
+this project; their results are.
 """
 
 from __future__ import annotations
