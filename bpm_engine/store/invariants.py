@@ -18,6 +18,7 @@ from bpm_engine.core.state import (
     InstanceStatus,
     LogKind,
     ScopeState,
+    SubscriptionKind,
     SubscriptionStatus,
     TaskStatus,
     TimerStatus,
@@ -291,6 +292,21 @@ INVARIANTS: tuple[Invariant, ...] = (
             scope,
             scope.c.id == scope.c.instance_id,
             scope.c.population != _count(other, other.c.instance_id == scope.c.id, OTHER_IS_LIVE),
+        ),
+        COUNTS,
+    ),
+    Invariant(
+        "instance that counts its conditional waits wrongly",
+        _of(
+            scope,
+            scope.c.id == scope.c.instance_id,
+            scope.c.conditional
+            != _count(
+                subscription,
+                subscription.c.instance_id == scope.c.id,
+                subscription.c.kind == fixed(SubscriptionKind.CONDITION),
+                subscription.c.status == fixed(SubscriptionStatus.OPEN),
+            ),
         ),
         COUNTS,
     ),

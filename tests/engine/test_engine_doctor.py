@@ -46,6 +46,7 @@ DAMAGE = {
     "UPDATE scope SET state = 'Completed'": "task that outlived its token or scope",
     "UPDATE scope SET live = 7": "scope that counts its tokens wrongly",
     "UPDATE scope SET population = 7": "instance that counts its tokens wrongly",
+    "UPDATE scope SET conditional = 7": "instance that counts its conditional waits wrongly",
     "UPDATE scope SET state = 'Cancelled'": "closed scope with live tokens",
     "UPDATE scope SET seq = 7": "history with a gap",
     "DELETE FROM process_definition": "instance without its definition",

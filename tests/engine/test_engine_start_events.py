@@ -1,0 +1,68 @@
+"""What starts a process beside a none start event: conditions, gateways and tasks that make instances."""
+
+from __future__ import annotations
+
+import pytest
+from support.definitions import bpmn, path
+
+from bpm_engine import Engine, InvalidInputError
+from bpm_engine.testing import ManualClock
+
+CONDITION = bpmn(
+    '<startEvent id="hot"><conditionalEventDefinition><condition>temperature &gt; 100</condition>'
+    '</conditionalEventDefinition></startEvent><userTask id="cool"/><endEvent id="end"/>'
+    + path("hot", "cool", "end")
+)
+GATEWAY = bpmn(
+    '<eventBasedGateway id="first" instantiate="true"/>'
+    '<intermediateCatchEvent id="ordered"><messageEventDefinition messageRef="m"/></intermediateCatchEvent>'
+    '<intermediateCatchEvent id="nightly"><timerEventDefinition><timeCycle>R2/PT1H</timeCycle>'
+    '</timerEventDefinition></intermediateCatchEvent><userTask id="look"/><userTask id="check"/>'
+    '<endEvent id="end"/>'
+    + path("first", "ordered", "look", "end")
+    + path("first", "nightly", "check", "end"),
+    roots='<message id="m" name="order"/>',
+)
+TOGETHER = bpmn(
+    '<startEvent id="both" parallelMultiple="true"><messageEventDefinition messageRef="m"/>'
+    '<signalEventDefinition signalRef="s"/><signalEventDefinition signalRef="t"/></startEvent>'
+    '<userTask id="look"/><endEvent id="end"/>' + path("both", "look", "end"),
+    roots='<message id="m" name="order"/><signal id="s" name="open"/><signal id="t" name="ready"/>',
+)
+
+
+def _resting(engine: Engine) -> list[list[str]]:
+    found = engine.instances.find().items
+    return sorted(sorted(token.node_id for token in engine.instances.get(each.id).tokens) for each in found)
+
+
+def test_a_process_starts_where_its_condition_holds(engine: Engine) -> None:
+    engine.deploy(CONDITION)
+    engine.start("p", {"temperature": 120})
+    assert _resting(engine) == [["cool"]]
+    with pytest.raises(InvalidInputError, match="condition"):
+        engine.start("p", {"temperature": 20})
+
+
+def test_a_gateway_makes_instances_of_messages_and_of_time(engine: Engine, clock: ManualClock) -> None:
+    engine.deploy(GATEWAY)
+    assert engine.send_message("order") == "started"
+    assert _resting(engine) == [["look"]]
+    clock.advance("PT1H")
+    engine.run_until_idle()
+    assert _resting(engine) == [["check"], ["look"]]
+    clock.advance("PT1H")
+    engine.run_until_idle()
+    assert _resting(engine) == [["check"], ["check"], ["look"]]
+
+
+def test_a_start_that_needs_all_strikes_off_the_signal_that_came(engine: Engine) -> None:
+    engine.deploy(TOGETHER)
+    engine.send_signal("ready")
+    engine.run_until_idle()
+    assert _resting(engine) == [["both"]]
+    assert engine.send_message("order") == "delivered"
+    assert _resting(engine) == [["both"]]
+    engine.send_signal("open")
+    engine.run_until_idle()
+    assert ["look"] in _resting(engine)
