@@ -82,19 +82,15 @@ class UnclaimedSweep:
         self._committer = committer
         self._handles = handles
         self._patience = patience
-        self._after: str | None = None
 
     def run_once(self) -> int:
-        found = self._committer.sweep(self._find)
-        return found or int(self._after is not None)
+        return self._committer.sweep(self._find)
 
     def _find(self, tx: Transaction) -> list[Submission]:
         topics = [t for t in work.ready_topics(tx) if t and not is_external(t) and not self._handles(t)]
         if not topics:
-            self._after = None
             return []
-        stuck = timers.unclaimed_tokens(tx, topics, tx.now() - self._patience, UNCLAIMED, self._after)
-        self._after = stuck[-1].id if len(stuck) == UNCLAIMED else None
+        stuck = timers.unclaimed_tokens(tx, topics, tx.now() - self._patience, UNCLAIMED)
         return [
             Submission(stimulus=WorkUnclaimed(token_id=t.id, version=t.version), root=t.root_instance_id)
             for t in stuck

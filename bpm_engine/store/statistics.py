@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from bpm_engine.core.external import topic_in
 from bpm_engine.core.state import LogKind, TokenState
 from bpm_engine.store.schema import (
     ENDED,
@@ -62,7 +63,11 @@ def _count_ready(tx: Transaction) -> dict[str, int]:
         .where(token.c.state == fixed(TokenState.READY))
         .group_by(topic)
     )
-    return {row.topic: row.number for row in tx.execute(query)}
+    counted: dict[str, int] = {}
+    for row in tx.execute(query):  # work for external workers is counted together over all tenants
+        topic_name = topic_in(row.topic)
+        counted[topic_name] = counted.get(topic_name, 0) + row.number
+    return counted
 
 
 def _count_open(tx: Transaction) -> dict[tuple[str, str], int]:

@@ -82,14 +82,12 @@ def expired_leases(tx: Transaction, now: datetime, limit: int, after: str | None
     return [Stuck._make(row) for row in tx.execute(EXPIRED_LEASES, values)]
 
 
-def unclaimed_tokens(
-    tx: Transaction, topics: Iterable[str], before: datetime, limit: int, after: str | None = None
-) -> list[Stuck]:
+def unclaimed_tokens(tx: Transaction, topics: Iterable[str], before: datetime, limit: int) -> list[Stuck]:
     """Tokens of these topics that are Ready since before that time and whose topic nobody works on now; their
     trees are held by `tx`.
     """
     names = rows([(topic,) for topic in topics])
-    values = {"names": names, "before": before, "limit": limit, "after": after or FIRST_ID}
+    values = {"names": names, "before": before, "limit": limit}
     return [Stuck._make(row) for row in tx.execute(UNCLAIMED_TOKENS, values)]
 
 
@@ -152,12 +150,12 @@ _NAMES = row_source([sa.Column("text", sa.Text())], "names")
 _busy = token.alias("busy")
 UNCLAIMED_TOKENS = _taking_roots(
     sa.select(*_STUCK)
-    .where(token.c.ready_topic.in_(sa.select(_NAMES.c.text)), token.c.id > AFTER)
+    .where(token.c.ready_topic.is_not(None), token.c.ready_topic.in_(sa.select(_NAMES.c.text)))
     .where(token.c.updated_at <= sa.bindparam("before", type_=Instant))
     .where(
         ~sa.exists().where(_busy.c.state == fixed(TokenState.EXECUTING), _busy.c.topic == token.c.ready_topic)
     )
-    .order_by(token.c.id)
+    .order_by(token.c.ready_topic, token.c.priority.desc(), token.c.id)
     .limit(LIMIT),
     token.c.root_instance_id,
 )

@@ -21,6 +21,7 @@ EXTERNAL = bpmn(
     '<startEvent id="s"/><serviceTask id="x" bpm:topic="pack" bpm:external="true"/><endEvent id="e"/>'
     + path("s", "x", "e")
 )
+LOOK = bpmn('<startEvent id="s"/><userTask id="u"/><endEvent id="e"/>' + path("s", "u", "e"))
 IDS = {
     "event_id": "event",
     "incident_id": "incident",
@@ -113,6 +114,8 @@ def ids(engine: Engine) -> dict[str, str]:
     acme.start("p")
     (external,) = acme.external.fetch("pack", worker="w")
     acme.start("p")  # one more, to be fetched
+    acme.deploy(LOOK)
+    acme.start("p")  # a task that anybody may do
     acme.deploy(WORK)
     failed, ended = acme.start("p"), acme.start("p")
     acme.instances.cancel(ended.id)

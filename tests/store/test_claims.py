@@ -104,6 +104,14 @@ def test_priority_counts_across_topics(store: Store) -> None:
     ]
 
 
+def test_work_for_external_workers_is_claimed_by_its_name_only(store: Store) -> None:
+    prepare(store, {"topic": "@acme/pack"})
+    for topics in (None, Topics(prefixes=frozenset({""})), Topics(prefixes=frozenset({"@"}))):
+        assert claim(store, topics=topics) == []
+    named = Topics(names=frozenset({"@acme/pack"}), automatic=False)
+    assert [t.topic for t in claim(store, topics=named)] == ["@acme/pack"]
+
+
 def test_the_ready_topics_are_listed(store: Store) -> None:
     prepare(
         store, {"topic": "b"}, {"topic": "a"}, {"topic": "b"}, {"topic": None}, {"topic": "c", "held": True}

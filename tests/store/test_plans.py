@@ -66,6 +66,7 @@ POLLS = {
     "due timers": (timers.DUE_TIMERS, "timer_due_idx"),
     "next timer": (timers.NEXT_TIMER, "timer_due_idx"),
     "expired leases": (timers.EXPIRED_LEASES, "token_executing_idx"),
+    "unclaimed tokens": (timers.UNCLAIMED_TOKENS, "token_ready_topic_idx"),
     "lease events": (outbox.LEASE_EVENTS, "event_outbox_due_idx"),
     "purge events": (outbox.PURGE, "event_outbox_published_idx"),
     "match messages": (messages.MATCH_MESSAGES, "subscription_match_idx"),
