@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -173,6 +176,9 @@ def environment(settings: Settings) -> str:
         parts.append("PGPASSWORD")
     if settings.tenant != DEFAULT_TENANT:
         parts.append(f"BPM_TENANT={shlex.quote(settings.tenant)}")
+    ours = Path(sys.executable).with_name("bpm")
+    if ours.exists() and shutil.which("bpm") != str(ours):  # not activated, as after `make demo`
+        parts.append(f'PATH={shlex.quote(str(ours.parent))}:"$PATH"')
     return f"export {' '.join(parts)}"
 
 

@@ -64,7 +64,7 @@ class Managers:
         return self._crowd.each(self._decide, self._engine.tasks.find(candidate_group=GROUP, limit=AT_ONCE))
 
     def _decide(self, task: TaskView) -> None:
-        number = self._engine.instances.get(task.instance_id).business_key or ""
+        number = task.business_key or ""
         if number in KEPT_OPEN:
             return
         answer = {"approved": not is_refused(self._seed, number)}

@@ -22,7 +22,8 @@ from bpm_engine.demo.robots import PROCESS, Carrier, Crowd, Customers, Managers
 from bpm_engine.demo.samples import WEB_ORDER, sample_files
 from bpm_engine.demo.workers import Crew, Worker
 
-TURN = 0.1  # seconds between two looks
+TURN = 0.1  # seconds between two turns of the robots
+LOOK = 0.25  # seconds between two looks at the whole history
 PER_TURN = 8  # orders placed at once
 LONGEST = 120.0  # seconds: longer than this something is wrong with the machine
 
@@ -136,12 +137,15 @@ class Demo:
             Managers(engine, crowd, settings.seed).decide,
             Carrier(engine, crowd, settings.seed).collect,
         ]
+        looked = 0.0
         while not self._is_over(customers):
             begun = time.monotonic()
             for robot in robots:
                 robot()
-            self._scene.progress = figures.look(self._engine)
-            self._upset(crew)
+            if begun >= looked + LOOK:
+                looked = begun
+                self._scene.progress = figures.look(self._engine)
+                self._upset(crew)
             self._screen.turn(self._scene)
             time.sleep(max(0.0, TURN - (time.monotonic() - begun)))
         self._screen.turn(self._scene)
