@@ -199,12 +199,13 @@ def _fire_inclusive(marking: Marking, scope: Scope) -> bool:
     marking.draft.require_siblings(scope)
     graph = marking.graph(scope.instance_id)
     tokens = [t for t in marking.draft.tokens.where("scope_id", scope.id) if t.state not in TERMINAL_TOKENS]
+    moving = [token for token in tokens if token.flow_id != resets.RESET]  # a gateway's memory goes nowhere
     for node_id in graph.scopes[scope.node_id].inclusives:
         node = graph.nodes[node_id]
         here = [token for token in tokens if token.node_id == node_id and token.waiting_for is Waiting.JOIN]
         if not here or any(token.state is TokenState.FAILED for token in here):
             continue
-        elsewhere = [token.node_id for token in tokens if token not in here]
+        elsewhere = [token.node_id for token in moving if token not in here]
         if node.kind is Kind.COMPLEX:
             if resets.settle(marking, node, here, elsewhere):
                 return True

@@ -17,7 +17,7 @@ from support.generator.drawing import choose
 from support.generator.nets import INNER, PROCESS, Kind, Net, choices, nets, to_xml
 from support.player import Player
 from support.playing import Board, compiled
-from support.token_oracle import Marking, TokenOracle, TooMany, frozen
+from support.token_oracle import Marking, TokenOracle, TooMany, frozen, reset_place
 
 from bpm_engine.bpmn.graph import Graph
 from bpm_engine.bpmn.soundness import Budget, Verdict, verify
@@ -26,6 +26,7 @@ from bpm_engine.core.state import TokenState, Waiting
 MOST_ANSWERS = 12
 MOST_TOKENS = 10
 INCLUSIVE = (Kind.TASK, Kind.INCLUSIVE, Kind.EXCLUSIVE, Kind.PARALLEL)
+COMPLEX = (Kind.TASK, Kind.COMPLEX, Kind.EXCLUSIVE, Kind.PARALLEL, Kind.INCLUSIVE)
 
 
 def marking_of(player: Player) -> Marking:
@@ -34,7 +35,8 @@ def marking_of(player: Player) -> Marking:
     for token in player.tokens():
         if token.waiting_for is Waiting.JOIN:
             assert token.flow_id is not None
-            places[token.flow_id] += 1
+            consumed = (token.local or {}).get("consumed")
+            places[token.flow_id if consumed is None else reset_place(token.node_id, consumed)] += 1
         else:
             assert token.state is TokenState.READY or token.held, token
             places[token.node_id] += 1
@@ -104,6 +106,12 @@ def test_every_marking_is_one_that_the_specification_allows(net: Net, data: st.D
 @given(nets(kinds=INCLUSIVE, hub=Kind.INCLUSIVE), st.data())
 def test_an_inclusive_join_fires_when_no_token_can_still_come(net: Net, data: st.DataObject) -> None:
     play(net, data.draw)
+
+
+@settings(max_examples=200)
+@given(nets(kinds=COMPLEX, hub=Kind.COMPLEX), st.data(), st.booleans())
+def test_a_complex_gateway_is_activated_and_reset(net: Net, data: st.DataObject, reload: bool) -> None:
+    play(net, data.draw, reload=reload)
 
 
 @settings(max_examples=200)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from support.generator.blocks import (
+    Again,
     Block,
     Call,
     EventChoice,
@@ -21,6 +22,7 @@ from support.generator.blocks import (
     Guarded,
     Inclusive,
     Loop,
+    Many,
     Parallel,
     Position,
     Repeat,
@@ -131,6 +133,13 @@ class Oracle:
                 self.play(block.branches[block.winner], place)
             case Repeat():
                 self._repeat(block, place)
+            case Again():
+                self._again(block, place)
+            case Many():
+                self._done(f"{block.id}_split")
+                for _ in range(block.count):
+                    self.play(block.body, place)
+                self._done(f"{block.id}_join")
             case Undo():
                 self._answered(f"{block.id}_gate")
                 self._undo(block, place)
@@ -287,6 +296,13 @@ class Oracle:
             place.records.append(Record(block.id, inner=tuple(items)))
         if block.collection and turns == block.count:
             place.frame.write(f"out_{block.id}", [index * 10 for index in range(block.count)])
+
+    def _again(self, block: Again, place: Place) -> None:
+        items: list[Record] = []
+        for index in range(block.times):
+            self.play(block.body, Place(Frame(place.frame, {"loopCounter": index}), items))
+        if items:
+            place.records.append(Record(block.id, inner=tuple(items)))
 
     def _undo(self, throw: Undo, place: Place) -> None:
         chosen = [record for record in place.thrown_at if throw.activity in (None, record.activity)]

@@ -8,10 +8,10 @@ searched anew each time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from support.generator.nets import Kind, Net, taken
+from support.generator.nets import Kind, Net, needed, taken
 
 Marking = frozenset[tuple[str, int]]  # place -> how many
 Values = Mapping[str, object]
@@ -23,6 +23,15 @@ class TooMany(Exception):  # noqa: N818 - an answer, not a mistake
 
 def frozen(tokens: Counter[str]) -> Marking:
     return frozenset((place, count) for place, count in tokens.items() if count)
+
+
+def reset_place(node: str, consumed: Iterable[str]) -> str:
+    """A complex gateway that waits for its reset, and the flows that it consumed tokens from."""
+    return f"{node}!{','.join(sorted(consumed))}"
+
+
+def waiting_for_reset(tokens: Counter[str], node: str) -> str | None:
+    return next((place for place, count in tokens.items() if count and place.startswith(f"{node}!")), None)
 
 
 @dataclass(frozen=True)
@@ -62,17 +71,37 @@ class TokenOracle:
         for node, kind in self.net.kinds.items():
             incoming = [flow.id for flow in self.net.incoming(node)]
             filled = [flow for flow in incoming if tokens[flow]]
-            if not filled:
+            if not filled and not waiting_for_reset(tokens, node):
                 continue
             if kind is Kind.PARALLEL and len(incoming) > 1:
                 if len(filled) == len(incoming):
                     yield self._fired(tokens, node, incoming)
+            elif kind is Kind.COMPLEX and len(incoming) > 1:
+                yield from self._complex(tokens, node, filled)
             elif kind is Kind.INCLUSIVE and len(incoming) > 1:
                 if self._may_fire(tokens, node, filled):
                     yield self._fired(tokens, node, filled)
             else:
                 for flow in filled:
                     yield self._fired(tokens, node, [flow])
+
+    def _complex(self, tokens: Counter[str], node: str, filled: list[str]) -> Iterator[Marking]:
+        """13.4.5, without conditions on the outgoing flows: all are taken on activation, none on reset."""
+        waiting = waiting_for_reset(tokens, node)
+        if waiting is None:
+            if sum(tokens[flow] for flow in filled) >= needed(self.net, node):
+                after = Counter(dict(self._fired(tokens, node, filled)))
+                if len(filled) < len(self.net.incoming(node)):
+                    after[reset_place(node, filled)] += 1
+                yield frozen(after)
+            return
+        consumed = waiting.partition("!")[2].split(",")
+        if self._may_fire(tokens, node, [*filled, *consumed]):
+            after = tokens.copy()
+            after[waiting] -= 1
+            for flow in set(filled) - set(consumed):
+                after[flow] -= 1
+            yield frozen(after)
 
     def _fired(self, tokens: Counter[str], node: str, consumed: list[str]) -> Marking:
         after = tokens.copy()
@@ -89,7 +118,7 @@ class TokenOracle:
         flow."""
         empty = {flow.id for flow in self.net.incoming(gateway)} - set(filled)
         for place, count in tokens.items():
-            if not count or place in filled:
+            if not count or place in filled or "!" in place:
                 continue
             reached = self._reach(place, gateway)
             if reached & empty and not reached & set(filled):

@@ -178,7 +178,8 @@ def repeat_ended(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
 
 
 def _begins(visit: Visit, spec: Repeat) -> bool:
-    return not spec.test_before or goes_on(visit, spec, runs=0)
+    """Tested after each run it runs once at least, unless its maximum says never."""
+    return goes_on(visit, spec, runs=0) if spec.test_before else spec.maximum != 0
 
 
 def goes_on(visit: Visit, spec: Repeat, runs: int) -> bool:

@@ -58,6 +58,7 @@ class Parallel:
     id: str
     branches: tuple[Block, ...]
     implicit: bool = False  # split by a task with several outgoing flows instead of a gateway
+    complex_join: bool = False  # joined by a complex gateway that waits for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,35 @@ class Repeat:
         return self.body.id
 
 
+class Until(StrEnum):
+    CONDITION = "tested after each run"
+    WHILE = "tested before each run"
+    MAXIMUM = "so many times"
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A standard loop: `body` runs `times` times; tested after each run, at least once."""
+
+    body: Task | SubProcess | Call
+    times: int
+    until: Until
+
+    @property
+    def id(self) -> str:
+        return self.body.id
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """A task `<id>_split` that gives `count` tokens, the task for each of them, a task `<id>_join` that needs
+    them all."""
+
+    id: str
+    body: Task
+    count: int
+
+
 @dataclass(frozen=True, slots=True)
 class Undo:
     """A task `<id>_gate`, then a compensation throw event `<id>`: its own scope, or one task of it."""
@@ -196,6 +226,8 @@ Block = (
     | Guarded
     | EventChoice
     | Repeat
+    | Again
+    | Many
     | Undo
     | Transaction
 )
@@ -211,7 +243,7 @@ def children(block: Block) -> tuple[Block, ...]:
             return block.branches
         case Guarded() | Transaction():
             return (block.body, block.handler)
-        case Loop() | SubProcess() | Call() | Repeat():
+        case Loop() | SubProcess() | Call() | Repeat() | Again() | Many():
             return (block.body,)
 
 

@@ -26,6 +26,7 @@ class Kind(StrEnum):
     EXCLUSIVE = "exclusiveGateway"
     PARALLEL = "parallelGateway"
     INCLUSIVE = "inclusiveGateway"
+    COMPLEX = "complexGateway"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,17 @@ def to_xml(net: Net) -> str:
 def _node(net: Net, node: str, kind: Kind) -> str:
     outgoing = net.outgoing(node)
     default = f' default="{outgoing[-1].id}"' if chooses(net, node) else ""
+    if kind is Kind.COMPLEX and len(net.incoming(node)) > 1:
+        condition = f"activationCount &gt;= {needed(net, node)}"
+        return (
+            f'<{kind.value} id="{node}"><activationCondition>{condition}</activationCondition></{kind.value}>'
+        )
     return f'<{kind.value} id="{node}"{default}/>'
+
+
+def needed(net: Net, node: str) -> int:
+    """How many tokens activate a complex gateway: half of its flows, at least one."""
+    return max(1, len(net.incoming(node)) // 2)
 
 
 def chooses(net: Net, node: str) -> bool:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 from support.generator.blocks import (
+    Again,
     Block,
     Call,
     EventChoice,
@@ -19,6 +20,7 @@ from support.generator.blocks import (
     Guarded,
     Inclusive,
     Loop,
+    Many,
     Parallel,
     Position,
     Repeat,
@@ -30,6 +32,7 @@ from support.generator.blocks import (
     Transaction,
     Trigger,
     Undo,
+    Until,
     walk,
 )
 from support.generator.drawing import choose, flag, number
@@ -97,6 +100,8 @@ class Grower:
             lambda: self.event_choice(depth - 1),
             lambda: self.repeat(depth - 1),
             lambda: self.transaction(depth - 1),
+            lambda: self.again(depth - 1),
+            self.many,
             self.undo,
         )
 
@@ -121,7 +126,7 @@ class Grower:
         self.beside += 1
         branches = self.branches(depth)
         self.beside -= 1
-        return Parallel(name, branches, implicit=self.flag())
+        return Parallel(name, branches, implicit=self.flag(), complex_join=self.flag())
 
     def inclusive(self, depth: int) -> Block:
         name = self.name("i")
@@ -217,6 +222,16 @@ class Grower:
         count = self.number(0, 3)
         until = None if parallel or not self.flag() else self.number(1, 3)
         return Repeat(body, parallel, count, until, collection=self.flag())
+
+    def again(self, depth: int) -> Block:
+        body = self.one_of(self.repeated_task, lambda: self.sub_process(depth), lambda: self.call(depth))
+        assert isinstance(body, Task | SubProcess | Call)
+        until = self.choose(tuple(Until))
+        return Again(body, self.number(1 if until is Until.CONDITION else 0, 3), until)
+
+    def many(self) -> Block:
+        name = self.name("m")
+        return Many(name, self.repeated_task(), self.number(2, 3))
 
     def repeated_task(self) -> Task:
         """Without a handler of its own: how often a repeated task is undone is a scenario's matter."""

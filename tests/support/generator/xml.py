@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from support.generator.blocks import (
+    Again,
     Block,
     Call,
     EventChoice,
@@ -17,6 +18,7 @@ from support.generator.blocks import (
     Guarded,
     Inclusive,
     Loop,
+    Many,
     Parallel,
     Position,
     Repeat,
@@ -28,6 +30,7 @@ from support.generator.blocks import (
     Transaction,
     Trigger,
     Undo,
+    Until,
 )
 
 HEAD = (
@@ -145,6 +148,10 @@ class ScopeEmitter:
                 return self._event_choice(block)
             case Repeat():
                 return self.emit(block.body, _repetition(block))
+            case Again():
+                return self.emit(block.body, _standard_loop(block))
+            case Many():
+                return self._many(block)
             case Undo():
                 return self._undo(block)
             case Transaction():
@@ -193,11 +200,24 @@ class ScopeEmitter:
     def _parallel(self, block: Parallel) -> Ends:
         split, join = f"{block.id}_split", f"{block.id}_join"
         self.node("task" if block.implicit else "parallelGateway", split)
-        self.node("parallelGateway", join)
+        if block.complex_join:
+            count = f"activationCount &gt;= {len(block.branches)}"
+            self.node("complexGateway", join, f"<activationCondition>{count}</activationCondition>")
+        else:
+            self.node("parallelGateway", join)
         for branch in block.branches:
             ends = self.emit(branch)
             self.flow(split, ends.first)
             self.flow(ends.last, join)
+        return Ends(split, join)
+
+    def _many(self, block: Many) -> Ends:
+        split, join = f"{block.id}_split", f"{block.id}_join"
+        self.node("task", split, completionQuantity=str(block.count))
+        ends = self.emit(block.body)
+        self.node("task", join, startQuantity=str(block.count))
+        self.flow(split, ends.first)
+        self.flow(ends.last, join)
         return Ends(split, join)
 
     def _loop(self, loop: Loop) -> Ends:
@@ -455,6 +475,14 @@ def _repetition(block: Repeat) -> str:
     if block.until is not None:
         content += f"<completionCondition>nrOfCompletedInstances &gt;= {block.until}</completionCondition>"
     return f"<{tag}{attributes}>{content}</{tag}>"
+
+
+def _standard_loop(block: Again) -> str:
+    tag = "standardLoopCharacteristics"
+    if block.until is Until.MAXIMUM:
+        return f'<{tag} loopMaximum="{block.times}"/>'
+    before = ' testBefore="true"' if block.until is Until.WHILE else ""
+    return f"<{tag}{before}><loopCondition>loopCounter &lt; {block.times}</loopCondition></{tag}>"
 
 
 def to_xml(block: Block) -> str:
