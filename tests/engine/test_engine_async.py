@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from support.samples import HUMAN, WAIT
+from support.samples import HUMAN, WAIT, WORK
 
 from bpm_engine import NotFoundError
 from bpm_engine.testing import TestEngine
@@ -18,6 +18,22 @@ def test_async_callers_use_the_same_calls() -> None:
         instance = await engine.aio.start("p", {"amount": 7}, business_key="A-1")
         (task,) = await engine.aio.tasks.find(instance=instance.id)
         await engine.aio.tasks.complete(task.id, {"approved": True}, user="ann", groups=["clerks"])
+        return str((await engine.aio.instances.get(instance.id)).status)
+
+    assert asyncio.run(application()) == "Completed"
+
+
+def test_workers_operators_and_people_are_async_too() -> None:
+    engine = TestEngine(WORK.replace(b'bpm:topic="work"', b'bpm:topic="work" bpm:external="true"'))
+
+    async def application() -> str:
+        instance = await engine.aio.start("p")
+        (work,) = await engine.aio.external.fetch("work", worker="w", wait="10s")
+        await engine.aio.external.fail(work.lock, "no use", final=True)
+        (incident,) = await engine.aio.incidents.find(code="external_failure")
+        task = await engine.aio.incidents.route(incident.id, assignee="ann")
+        await engine.aio.tasks.comment(task.id, "done by hand", actor="ann")
+        await engine.aio.tasks.complete(task.id, user="ann")
         return str((await engine.aio.instances.get(instance.id)).status)
 
     assert asyncio.run(application()) == "Completed"
