@@ -101,7 +101,7 @@ def test_many_results_of_one_instance_are_committed_together(engine: Engine) -> 
     engine.deploy(
         bpmn(
             '<startEvent id="start"/><serviceTask id="each" bpm:topic="item">'
-            '<multiInstanceLoopCharacteristics'
+            "<multiInstanceLoopCharacteristics"
             ' bpm:collection="items" bpm:elementVariable="item"/></serviceTask><endEvent id="end"/>'
             + path("start", "each", "end")
         )
