@@ -190,7 +190,8 @@ def _event(scene: Scene, token: Token) -> Reason:
     if node.kind is Kind.EVENT_CHOICE:
         text = f"waits for the first of: {'; '.join(events)}"
         return Reason("event gateway", text, tuple(events), token.entered_at)
-    return Reason("event", f"waits for {' and '.join(events)}", tuple(events), token.entered_at)
+    word = " and " if getattr(node.spec, "parallel", False) else " or "
+    return Reason("event", f"waits for {word.join(events)}", tuple(events), token.entered_at)
 
 
 def _events(scene: Scene, token: Token, nodes: set[str]) -> Iterator[str]:

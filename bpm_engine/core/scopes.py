@@ -151,7 +151,8 @@ def _has_not_begun(marking: Marking, token: Token) -> bool:
     tell of."""
     if token.waiting_for is Waiting.TURN:
         return True
-    return token.phase is Phase.ENTER and (Step.ENTER, token.id) in marking.agenda
+    sent = (Step.ENTER, token.id) in marking.agenda or token.id in marking.deferred
+    return token.phase is Phase.ENTER and sent
 
 
 def cancel_content(marking: Marking, token: Token) -> None:

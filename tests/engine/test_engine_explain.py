@@ -218,6 +218,17 @@ def test_an_event_gateway_names_all_its_events() -> None:
     )
 
 
+@pytest.mark.parametrize(("parallel", "word"), [("true", "and"), ("false", "or")])
+def test_several_events_are_all_needed_or_any_is_enough(parallel: str, word: str) -> None:
+    catch = (
+        f'<intermediateCatchEvent id="x" parallelMultiple="{parallel}">{PAID}{TIMER}</intermediateCatchEvent>'
+    )
+    _, found = asked(bpmn(ENDS + catch + path("start", "x", "end"), roots=MESSAGE), order="A-1")
+    (token,) = found.tokens
+    paid, time = "the message 'paid' with the key 'A-1'", "the time 2030-01-01 01:00:00+00:00"
+    assert token.text == f"waits for {paid} {word} {time}"
+
+
 def test_sub_processes_and_repetitions_say_how_far_they_are() -> None:
     many = (
         '<multiInstanceLoopCharacteristics isSequential="true"><loopCardinality>3</loopCardinality>'
