@@ -189,6 +189,7 @@ class Engine:
         business_key: str | None = None,
         idempotency_key: str | None = None,
         version: int | None = None,
+        version_tag: str | None = None,
         at: str | None = None,
         priority: int = 0,
         start_at: datetime | None = None,
@@ -198,12 +199,12 @@ class Engine:
         actor: str | None = None,
         connection: sa.Connection | None = None,
     ) -> InstanceView:
-        """Start an instance of the latest version, or of a certain one.
+        """Start an instance of the latest version, of a certain one, or of the latest with a tag.
 
         With `idempotency_key` only once: the same key and input again give the instance that is there.
         `at` names the start event where there are several; `start_at` delays; higher `priority` goes first.
         """
-        definition = find_version(self._caller, key, version, connection)
+        definition = find_version(self._caller, key, version, connection, tag=version_tag)
         return self._starts.start(
             definition,
             variables,

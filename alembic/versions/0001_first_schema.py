@@ -35,6 +35,12 @@ TABLES = [
     "event_outbox",
 ]
 
+# A version may be hidden; nothing else of it changes.
+DEPLOYED = (
+    "id, tenant_id, key, version, version_tag, name, xml, content_hash, deployment_id, deployed_by,"
+    " created_at"
+)
+
 POSTGRESQL = [
     """
     CREATE FUNCTION bpm_keep_log() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -81,7 +87,7 @@ POSTGRESQL = [
     """,
     "CREATE TRIGGER bpm_log_goes AFTER DELETE ON process_instance"
     " FOR EACH ROW EXECUTE FUNCTION bpm_end_log()",
-    "CREATE TRIGGER bpm_immutable BEFORE UPDATE ON process_definition"
+    f"CREATE TRIGGER bpm_immutable BEFORE UPDATE OF {DEPLOYED} ON process_definition"
     " FOR EACH ROW EXECUTE FUNCTION bpm_keep_definition()",
     # ALWAYS: session_replication_role = replica would skip them otherwise.
     "ALTER TABLE execution_log ENABLE ALWAYS TRIGGER bpm_append_only",
@@ -108,7 +114,7 @@ SQLITE = [
     " 'process_instance: only what has ended and is past its purge time can be deleted'); END",
     "CREATE TRIGGER bpm_log_goes AFTER DELETE ON process_instance"
     " BEGIN DELETE FROM execution_log WHERE instance_id = OLD.id; END",
-    "CREATE TRIGGER bpm_immutable BEFORE UPDATE ON process_definition"
+    f"CREATE TRIGGER bpm_immutable BEFORE UPDATE OF {DEPLOYED} ON process_definition"
     " BEGIN SELECT RAISE(ABORT, 'process_definition is immutable: deploy a new version'); END",
 ]
 
@@ -248,6 +254,8 @@ def create_tables() -> None:
         sa.Column("deployment_id", types.Id, nullable=False),
         sa.Column("deployed_by", sa.Text(), nullable=True),
         sa.Column("created_at", types.Instant, nullable=False),
+        sa.Column("deleted_at", types.Instant, nullable=True),
+        sa.Column("deleted_by", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("process_definition_pkey")),
         sa.UniqueConstraint(
             "tenant_id", "key", "version", name=op.f("process_definition_tenant_id_key_version_key")

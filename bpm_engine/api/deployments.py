@@ -80,13 +80,14 @@ class Deployments:
         content = definitions.content_hash(xml)
         if all(key in latest and latest[key].content_hash == content for key in graphs):
             return [(latest[key], graph) for key, graph in graphs.items()]
+        highest = definitions.highest_versions(tx, self._tenant, graphs)
         deployment_id = new_id()
         rows = [
             Definition(
                 id=new_id(),
                 tenant_id=self._tenant,
                 key=key,
-                version=latest[key].version + 1 if key in latest else 1,
+                version=highest.get(key, 0) + 1,
                 version_tag=graph.version_tag,
                 name=graph.name,
                 xml=xml,
@@ -99,7 +100,7 @@ class Deployments:
         ]
         definitions.add_definitions(tx, rows)
         for row in rows:
-            _open_starts(tx, row, graphs[row.key])
+            open_starts(tx, row, graphs[row.key])
         return [(row, graphs[row.key]) for row in rows]
 
 
@@ -123,7 +124,13 @@ def _text(data: str | bytes) -> str:
     return data.decode("utf-16" if marked else "utf-8-sig")
 
 
-def _open_starts(tx: Transaction, row: Definition, graph: Graph) -> None:
+def close_starts(tx: Transaction, tenant_id: str, key: str) -> None:
+    """Nothing starts the process any more."""
+    messages.replace_start_subscriptions(tx, tenant_id, key, [])
+    timers.replace_schedules(tx, tenant_id, key, [])
+
+
+def open_starts(tx: Transaction, row: Definition, graph: Graph) -> None:
     """What starts the process waits for the latest version only (bpmn.md 15)."""
     waits, schedules = [], []
     for node, index, event in starting.starts(graph):

@@ -173,6 +173,8 @@ class _Planner:
         """Why a token that rests in the one cannot rest in the other."""
         if after.kind is Kind.BOUNDARY and before.kind is not Kind.BOUNDARY:
             return f"a token does not begin at the boundary event {after.id!r}"
+        if before.is_undo is not after.is_undo:
+            return f"{_named(before)} and {_named(after)} are not both handlers of compensation"
         if token.phase is not Phase.INSIDE:
             return None
         if token.waiting_for is Waiting.JOIN:

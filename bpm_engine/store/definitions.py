@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from bpm_engine.store import rows
 from bpm_engine.store.records import Shape
 from bpm_engine.store.rows import id_source, row_source
-from bpm_engine.store.schema import process_definition
+from bpm_engine.store.schema import process_definition, process_instance
 from bpm_engine.store.transaction import Transaction
-from bpm_engine.store.types import Instant
+from bpm_engine.store.types import Id, Instant
 
 NOW = sa.bindparam("now", type_=Instant)
 
@@ -62,6 +62,21 @@ def load_latest(tx: Transaction, tenant_id: str, keys: Iterable[str]) -> dict[st
     return {each.key: each for each in DEFINITION.read(tx.execute(LOAD_LATEST, values))}
 
 
+def highest_versions(tx: Transaction, tenant_id: str, keys: Iterable[str]) -> dict[str, int]:
+    """The highest number that each key has had, deleted versions included: no number is given twice."""
+    values = {"tenant_id": tenant_id, "keys": rows.rows([(key,) for key in keys])}
+    return {row.key: row.version for row in tx.execute(HIGHEST_VERSIONS, values)}
+
+
+def delete_definition(tx: Transaction, tenant_id: str, definition_id: str, *, actor: str | None) -> bool:
+    """Hide a version that no instance uses. False: one does, or it is deleted already.
+
+    The row stays: whoever has just looked it up may still start an instance on it.
+    """
+    values = {"of_tenant": tenant_id, "definition": definition_id, "actor": actor, "now": tx.now()}
+    return bool(tx.execute(DELETE_DEFINITION, values).rowcount)
+
+
 def load_version(tx: Transaction, tenant_id: str, key: str, version: int) -> Definition | None:
     return _first(tx, LOAD_VERSION, tenant_id=tenant_id, key=key, version=version)
 
@@ -86,12 +101,15 @@ _ALL = sa.select(*DEFINITION.columns)
 LOAD_DEFINITIONS = _ALL.where(process_definition.c.id.in_(sa.select(id_source().c.id)))
 _KEYS = row_source([sa.Column("key", sa.Text())], "keys")
 _newer = process_definition.alias("newer")
-_OF_TENANT = _ALL.where(process_definition.c.tenant_id == sa.bindparam("tenant_id"))
+_OF_TENANT = _ALL.where(
+    process_definition.c.tenant_id == sa.bindparam("tenant_id"), process_definition.c.deleted_at.is_(None)
+)
 LOAD_LATEST = _OF_TENANT.where(
     process_definition.c.key == _KEYS.c.key,
     process_definition.c.version
     == sa.select(sa.func.max(_newer.c.version))
     .where(_newer.c.tenant_id == process_definition.c.tenant_id, _newer.c.key == process_definition.c.key)
+    .where(_newer.c.deleted_at.is_(None))
     .scalar_subquery(),
 )
 _OF_KEY = _OF_TENANT.where(process_definition.c.key == sa.bindparam("key"))
@@ -102,3 +120,21 @@ LOAD_TAGGED = (
     .limit(1)
 )
 LOAD_DEPLOYED = _OF_KEY.where(process_definition.c.deployment_id == sa.bindparam("deployment_id"))
+HIGHEST_VERSIONS = (
+    sa.select(process_definition.c.key, sa.func.max(process_definition.c.version).label("version"))
+    .where(process_definition.c.tenant_id == sa.bindparam("tenant_id"))
+    .where(process_definition.c.key == _KEYS.c.key)
+    .group_by(process_definition.c.key)
+)
+_IS_USED = sa.exists().where(
+    process_instance.c.tenant_id == process_definition.c.tenant_id,
+    process_instance.c.definition_key == process_definition.c.key,
+    process_instance.c.definition_id == process_definition.c.id,
+)
+DELETE_DEFINITION = (
+    process_definition.update()
+    .values(deleted_at=NOW, deleted_by=sa.bindparam("actor", type_=sa.Text()))
+    .where(process_definition.c.id == sa.bindparam("definition", type_=Id))
+    .where(process_definition.c.tenant_id == sa.bindparam("of_tenant"))
+    .where(process_definition.c.deleted_at.is_(None), ~_IS_USED)
+)

@@ -22,14 +22,18 @@ class Version(NamedTuple):
     version: int
 
 
-def get_version(tx: Transaction, tenant_id: str, key: str, version: int | None = None) -> Version | None:
-    """A certain version, or the latest."""
+def get_version(
+    tx: Transaction, tenant_id: str, key: str, version: int | None = None, tag: str | None = None
+) -> Version | None:
+    """A certain version, the latest with a tag, or the latest."""
     definition = process_definition.c
     query = sa.select(definition.id, definition.key, definition.version).where(
-        definition.tenant_id == tenant_id, definition.key == key
+        definition.tenant_id == tenant_id, definition.key == key, definition.deleted_at.is_(None)
     )
     if version is not None:
         query = query.where(definition.version == version)
+    if tag is not None:
+        query = query.where(definition.version_tag == tag)
     row = tx.execute(query.order_by(definition.version.desc()).limit(1)).first()
     return None if row is None else Version(row.id, row.key, row.version)
 

@@ -124,6 +124,9 @@ process_definition = _table(
     Column("deployment_id", Id, nullable=False),
     Column("deployed_by", Text),
     _instant("created_at", nullable=False),
+    # All that may change: a deleted version is hidden, and keeps its number for ever.
+    _instant("deleted_at"),
+    Column("deleted_by", Text),
     UniqueConstraint("tenant_id", "key", "version"),
 )
 

@@ -255,7 +255,9 @@ def find_definitions(
     tx: Transaction, tenant_id: str, *, key: str | None = None, limit: int = 100, cursor: str | None = None
 ) -> Page[Definition]:
     """By key, newest version first."""
-    query = sa.select(*DEFINITION.columns).where(process_definition.c.tenant_id == tenant_id)
+    query = sa.select(*DEFINITION.columns).where(
+        process_definition.c.tenant_id == tenant_id, process_definition.c.deleted_at.is_(None)
+    )
     if key is not None:
         query = query.where(process_definition.c.key == key)
     order = [Key(process_definition.c.key, str), Key(process_definition.c.version, int, descending=True)]

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
-from support.samples import HOURLY, HUMAN, WORK
+from support.definitions import bpmn, path
+from support.samples import HOURLY, HUMAN, STARTED_BY_MESSAGE, WORK
 
 from bpm_engine import ConflictError, DefinitionError, Engine, InvalidInputError, NotFoundError
 from bpm_engine.testing import ManualClock
@@ -31,6 +32,69 @@ def test_instances_go_on_with_the_version_they_began_with(engine: Engine) -> Non
     assert engine.start("p", {"amount": 1}, version=1).definition_version == 1
     engine.tasks.complete(engine.tasks.find(instance=old.id).items[0].id, {"approved": True})
     assert engine.instances.get(old.id).status == "Completed"
+
+
+def tagged(tag: str, task: str) -> bytes:
+    body = f'<startEvent id="s"/><userTask id="{task}"/><endEvent id="e"/>' + path("s", task, "e")
+    return bpmn(body, process=f'isExecutable="true" bpm:versionTag="{tag}"')
+
+
+def test_a_version_is_chosen_by_its_tag(engine: Engine) -> None:
+    for tag, task in (("spring", "a"), ("spring", "b"), ("autumn", "c")):
+        engine.deploy(tagged(tag, task))
+    assert engine.definitions.get("p", version_tag="spring").version == 2
+    assert engine.start("p", version_tag="spring").definition_version == 2
+    assert engine.start("p").definition_version == 3
+    with pytest.raises(NotFoundError, match="has no version with the tag 'winter'; the latest is version 3"):
+        engine.start("p", version_tag="winter")
+    with pytest.raises(NotFoundError):
+        engine.start("p", version=1, version_tag="autumn")
+
+
+def test_a_version_that_instances_use_is_not_deleted(engine: Engine) -> None:
+    engine.deploy(HUMAN)
+    engine.deploy(WORK)
+    instance = engine.start("p", {"amount": 1}, version=1)
+    with pytest.raises(ConflictError, match="version 1 of 'p' is used by instances"):
+        engine.definitions.delete("p", 1, actor="ann")
+    engine.instances.cancel(instance.id)
+    with pytest.raises(ConflictError, match="purge those that have ended"):
+        engine.definitions.delete("p", 1)
+    engine.instances.purge(instance.id)
+    engine.definitions.delete("p", 1, actor="ann")
+    assert [d.version for d in engine.definitions.find(key="p")] == [2]
+    for look in (engine.definitions.get, engine.definitions.xml, engine.definitions.delete):
+        with pytest.raises(NotFoundError, match="process 'p' has no version 1"):
+            look("p", 1)  # type: ignore[operator]
+    with pytest.raises(NotFoundError, match="process 'p' has no version 1"):
+        engine.start("p", version=1)
+
+
+def test_the_number_of_a_deleted_version_is_not_used_again(engine: Engine) -> None:
+    engine.deploy(HUMAN)
+    engine.deploy(WORK)
+    engine.definitions.delete("p", 2)
+    assert engine.definitions.get("p").version == 1
+    assert engine.deploy(HUMAN).definitions[0].version == 1, "the same content is still the latest"
+    assert engine.deploy(WORK).definitions[0].version == 3
+    for version in (1, 3):
+        engine.definitions.delete("p", version)
+    with pytest.raises(NotFoundError, match="no process 'p' is deployed"):
+        engine.start("p")
+
+
+def test_when_the_latest_is_deleted_the_one_before_starts_again(engine: Engine, clock: ManualClock) -> None:
+    engine.deploy(HOURLY)
+    engine.deploy(STARTED_BY_MESSAGE)
+    assert engine.send_message("paid") == "started"
+    engine.batches.cancel(status="Running")
+    (ended,) = engine.instances.find()
+    engine.instances.purge(ended.id)
+    engine.definitions.delete("p", 2)
+    assert engine.send_message("paid") == "buffered"
+    clock.advance("1h")
+    engine.run_until_idle()
+    assert engine.instances.count(by="version") == {"p:1": 1}
 
 
 def test_a_file_that_is_wrong_is_refused_with_all_its_problems(engine: Engine) -> None:

@@ -73,7 +73,7 @@ DAMAGE = {
     "UPDATE token SET attempt = 3": "attempts without a recorded failure",
     "UPDATE token SET recoveries = 99": "token recovered more often than allowed",
     "INSERT INTO process_definition SELECT 'x' || id, tenant_id, key, version + 9, version_tag, name, "
-    "xml || ' ', content_hash, deployment_id, deployed_by, created_at FROM process_definition": (
+    "xml || ' ', content_hash, deployment_id, deployed_by, created_at, NULL, NULL FROM process_definition": (
         "definition that is not what was deployed"
     ),
     **{

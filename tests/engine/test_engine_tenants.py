@@ -47,6 +47,7 @@ ARGUMENTS: dict[str, object] = {
     "user": "ann",
     "values": {},
     "variables": {"approved": True},
+    "version": 1,
     "worker": "w",
 }
 """The other parameters that must be given."""

@@ -22,7 +22,7 @@ CALLS = {
     "": "begin close data_store deploy doctor handler health observe run run_until_idle running send_message "
     "send_signal start tenant",
     "batches": "cancel delete migrate move plan_migration purge resume retry set_variables suspend",
-    "definitions": "find get xml",
+    "definitions": "delete find get xml",
     "external": "complete extend fail fetch throw_error",
     "history": "count find steps",
     "incidents": "attempts count find get resolve retry retry_all route skip",
