@@ -82,6 +82,7 @@ class Runtime:
         self._publisher = publisher
         self.outbox = OutboxDispatcher(self.store, publisher or LogPublisher(), _outbox_config(config, self))
         self._services: Services | None = None
+        self._closed = threading.Event()
         self._collector = gc.get_threshold()
 
     # -------------------------------------------------------------- asking the writer
@@ -167,13 +168,17 @@ class Runtime:
         """The caller commits when it likes; then the services are told and waits are looked at again."""
 
         def told() -> None:
+            if self._closed.is_set():  # who opens the database next finds it by looking
+                return
             if played.changes:
                 self.observers.committed(played.changes)
             self.correlator.look_again(played)
             self.store.wakeups.notify()
 
         def committing(_: sa.Connection) -> None:
-            threading.Timer(AFTER_COMMIT, told).start()
+            later = threading.Timer(AFTER_COMMIT, told)
+            later.daemon = True
+            later.start()
 
         following = connection.info.get(FOLLOWING)
         if following is not None:
@@ -286,6 +291,7 @@ class Runtime:
         self.committer.stop()
 
     def close(self) -> None:
+        self._closed.set()
         self.stop()
         if self._publisher is not None:
             self._publisher.close()
