@@ -61,13 +61,17 @@ class Metrics:
                 self._count_entry(entry)
 
     def _count_instance(self, instance: Instance) -> None:
-        if len(self._definitions) > KNOWN:
-            self._definitions.clear()
-        self._definitions[instance.id] = instance.definition_key
+        self._remember(instance.id, instance.definition_key)
         if instance.status in ENDED and instance.ended_at is not None:
             self._counter(c.INSTANCES_ENDED).labels(instance.definition_key, str(instance.status)).inc()
             seconds = (instance.ended_at - instance.started_at).total_seconds()
             self._histogram(c.INSTANCE_DURATION).labels(instance.definition_key).observe(max(0.0, seconds))
+
+    def _remember(self, instance_id: str, definition: str) -> None:
+        """Most rows name the instance alone, and few transactions write its own row."""
+        if len(self._definitions) > KNOWN:
+            self._definitions.clear()
+        self._definitions[instance_id] = definition
 
     def _count_entry(self, entry: LogEntry) -> None:
         definition = self._definitions.get(entry.instance_id, UNKNOWN)
@@ -86,6 +90,7 @@ class Metrics:
 
     @contextmanager
     def running(self, work: Work) -> Iterator[None]:
+        self._remember(work.instance_id, work.definition_key)
         gauge = self._gauge(c.RUNNING).labels(work.topic)
         begun, outcome = perf_counter(), "completed"
         gauge.inc()
