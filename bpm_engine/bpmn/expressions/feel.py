@@ -1,12 +1,14 @@
 """The FEEL grammar (DMN 1.4, chapter 10.3), without function definitions.
 
-Names with spaces are read where they are built in (`string length(…)`, `.time offset`); a variable with
-spaces is written in backticks.
+Names may hold spaces, those of the library (`string length(…)`) and those of variables and keys (`order
+total`): words that follow each other are one name, up to a word of the language. Where a name holds such a
+word (`terms and conditions`), it is written in backticks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 from bpm_engine.bpmn.expressions import syntax
@@ -19,6 +21,7 @@ from bpm_engine.bpmn.expressions.syntax import Node
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _KEYS_WITH_SPACES = frozenset({"time offset", "start included", "end included"})
 _LONGEST_NAME = 5
+_MOST_WORDS = 10
 _AFTER_RANGE = frozenset({")", ",", "}", "]", "and", "or", "then", "else", "return", "satisfies"})
 
 
@@ -63,7 +66,7 @@ class FeelParser(Parser):
     def iterators(self) -> tuple[tuple[str, Node], ...]:
         found: list[tuple[str, Node]] = []
         while True:
-            name = self.name()
+            name = self.words(self.name())
             self.expect("in")
             found.append((name, self.iterated()))
             if not self.accept(","):
@@ -182,7 +185,16 @@ class FeelParser(Parser):
             return self.expression()
         if function := self.function_name():
             return self.call(token, function)
-        return syntax.Name(self.name(), token.position)
+        return syntax.Name(self.words(self.name()), token.position)
+
+    def words(self, first: str) -> str:
+        """The whole name that begins with this word: no grammar lets two names stand side by side."""
+        found = [first]
+        while self.token.kind is Kind.NAME and self.token.text not in self.reserved | self.constants.keys():
+            if len(found) == _MOST_WORDS:
+                raise self.unexpected(f"a name has at most {_MOST_WORDS} words")
+            found.append(str(self.advance().value))
+        return " ".join(found)
 
     def parenthesised(self, opening: Token) -> Node:
         node = self.expression()
@@ -273,7 +285,8 @@ class FeelParser(Parser):
             position = self.advance().position
             self.place += 2
             return syntax.Path(node, both, position)
-        return super().key_of(node)
+        found = super().key_of(node)
+        return replace(found, key=self.words(found.key)) if isinstance(found, syntax.Path) else found
 
     def call(self, token: Token, function: str) -> Node:
         if not self._named_argument():
