@@ -124,7 +124,7 @@ def find_started(
 
 
 def load_variables(tx: Transaction, instance_ids: list[str]) -> dict[str, Variables]:
-    """Of the root scopes: what the instance shows as its variables; those that cannot be read are left out."""
+    """Of the root scopes: what the instance shows as its variables; what cannot be read is left out."""
     found = tx.execute(VARIABLES, {"ids": rows.ids(instance_ids)})
     return {row.id: row.variables for row in found if not isinstance(row.variables, Unreadable)}
 
