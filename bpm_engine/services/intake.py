@@ -95,6 +95,7 @@ def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) 
     written = messages.add_messages(tx, [each.row(tx.now()) for each in incoming])
     takers = {match.message_id: match.subscription for match in messages.match_messages(tx, written)}
     ready = []
+    begun: set[tuple[str, str | None]] = set()
     for submission in submissions:
         message = submission.incoming
         if message is None:
@@ -103,11 +104,22 @@ def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) 
             _answer(submission, MessageResult.DUPLICATE, played)
         elif (taker := takers.get(message.id)) is None:
             _answer(submission, message.unclaimed(), played)
+        elif isinstance(taker, StartSubscription) and _is_second(message, taker, begun):
+            played.busy.append(submission)
         else:
             submission.message = message.id
             submission.stimulus, submission.root = delivery(message.row(tx.now()), taker)
             ready.append(submission)
     return ready
+
+
+def _is_second(message: Incoming, taker: StartSubscription, begun: set[tuple[str, str | None]]) -> bool:
+    """Of two messages with one key the instance that the first makes may be waiting for the second."""
+    start = (taker.definition_id, message.correlation_key)
+    if message.correlation_key is None or start not in begun:
+        begun.add(start)
+        return False
+    return True
 
 
 def _answer(submission: Submission, result: MessageResult, played: Played) -> None:

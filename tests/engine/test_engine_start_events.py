@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from support.definitions import bpmn, path
 
 from bpm_engine import Engine, InvalidInputError
+from bpm_engine.core.stimuli import MessageDelivered
+from bpm_engine.services.intake import Incoming
+from bpm_engine.services.step import Submission, new_id
 from bpm_engine.testing import ManualClock
 
 CONDITION = bpmn(
@@ -28,6 +33,19 @@ TOGETHER = bpmn(
     '<signalEventDefinition signalRef="s"/><signalEventDefinition signalRef="t"/></startEvent>'
     '<userTask id="look"/><endEvent id="end"/>' + path("both", "look", "end"),
     roots='<message id="m" name="order"/><signal id="s" name="open"/><signal id="t" name="ready"/>',
+)
+
+PAIR = bpmn(
+    '<eventBasedGateway id="first" instantiate="true" eventGatewayType="Parallel"/>'
+    + "".join(
+        f'<intermediateCatchEvent id="{name}"><messageEventDefinition messageRef="m_{name}" '
+        'bpm:correlationKey="${number}"/></intermediateCatchEvent>'
+        for name in ("order", "payment")
+    )
+    + '<parallelGateway id="join"/><userTask id="look"/><endEvent id="end"/>'
+    + path("first", "order", "join", "look", "end")
+    + path("first", "payment", "join"),
+    roots='<message id="m_order" name="order"/><message id="m_payment" name="payment"/>',
 )
 
 
@@ -54,6 +72,29 @@ def test_a_gateway_makes_instances_of_messages_and_of_time(engine: Engine, clock
     clock.advance("PT1H")
     engine.run_until_idle()
     assert _resting(engine) == [["check"], ["check"], ["look"]]
+
+
+def _incoming(name: str) -> Submission:
+    message = Incoming(
+        id=new_id(),
+        tenant_id="default",
+        name=name,
+        correlation_key="7",
+        payload={"number": 7},
+        message_id=None,
+        ttl=timedelta(hours=1),
+        memory=timedelta(hours=1),
+    )
+    return Submission(stimulus=MessageDelivered(subscription_id=""), root=message.id, incoming=message)
+
+
+def test_messages_that_come_together_make_one_instance(engine: Engine) -> None:
+    engine.deploy(PAIR)
+    together = [_incoming("order"), _incoming("payment")]
+    engine._runtime.perform(together)
+    engine.run_until_idle()
+    assert [each.incoming and each.incoming.result for each in together] == ["started", "delivered"]
+    assert _resting(engine) == [["look"]]
 
 
 def test_a_start_that_needs_all_strikes_off_the_signal_that_came(engine: Engine) -> None:
