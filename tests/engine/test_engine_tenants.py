@@ -54,6 +54,7 @@ ARGUMENTS: dict[str, object] = {
 WITHOUT_TENANT = {
     "begin",
     "close",
+    "data_store",
     "doctor",
     "handler",
     "health",
