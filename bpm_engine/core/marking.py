@@ -217,11 +217,7 @@ class Marking:
         visit.is_answered = type(trigger) in ANSWERS
         if type(trigger) is Ended:
             visit.ended_scope = trigger.scope_id
-        self.perform(visit, self.resumed(visit, trigger))
-
-    def resumed(self, visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
-        """What the node says to that."""
-        return RESUME[visit.node.kind](visit, trigger)
+        self.perform(visit, RESUME[visit.node.kind](visit, trigger))
 
     def perform(self, visit: Visit, effects: Iterable[Effect]) -> None:
         for effect in effects:

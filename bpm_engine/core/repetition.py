@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bpm_engine.bpmn.graph import Repeat
+from bpm_engine.bpmn.graph import EventSpec, Repeat
 from bpm_engine.core import behaviors, scopes
 from bpm_engine.core.behaviours.activities import LOOP_COUNTER, goes_on
 from bpm_engine.core.draft import Touched
@@ -122,7 +122,9 @@ def item_done(marking: Marking, visit: Visit) -> None:
     output = None if spec.output_element is None else visit.json(spec.output_element)
     _count_items(marking, scope.id, active=-1, completed=1)
     is_over = spec.completion is not None and visit.holds(spec.completion)
-    events = list(behaviors.thrown(visit, spec, _counters(marking.draft.scope(scope.id))))
+    events: list[EventSpec] = []
+    if spec.behavior != "All":
+        events = list(behaviors.thrown(visit, spec, _counters(marking.draft.scope(scope.id))))
     marking.end(token, output=output)
     if events and not behaviors.throw_all(marking, visit, scope, events):
         return

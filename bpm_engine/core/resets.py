@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING
 
 from bpm_engine.bpmn.graph import Node
 from bpm_engine.core import joins
-from bpm_engine.core.behaviours.gateways import flows_on_reset, inclusive_fires, is_activated
+from bpm_engine.core.behaviours.gateways import (
+    complex_activated,
+    flows_on_reset,
+    inclusive_fires,
+    is_activated,
+)
 from bpm_engine.core.effects import Joined
 from bpm_engine.core.state import Join, LogKind, Phase, Token, TokenState, Waiting
 
@@ -84,7 +89,7 @@ def _fire(marking: Marking, visit: Visit, join: Join) -> None:
     consumed = sorted(token.flow_id or "" for token in (survivor, *others))
     if len(consumed) < len(visit.node.incoming):
         _await_reset(marking, survivor, fired, consumed)
-    marking.perform(visit, marking.resumed(visit, Joined()))
+    marking.perform(visit, complex_activated(visit, Joined()))
 
 
 def _await_reset(marking: Marking, survivor: Token, join: Join, consumed: list[str]) -> None:
