@@ -47,7 +47,7 @@ class Deployments:
         connection: sa.Connection | None = None,
     ) -> Deployment:
         self._caller.border.names(actor=actor)
-        data, name = _read(source)
+        data, name = read_source(source)
         loaded = self._checked(data, name)
         xml = _text(data)
         for _ in range(ATTEMPTS):
@@ -104,7 +104,7 @@ class Deployments:
         return [(row, graphs[row.key]) for row in rows]
 
 
-def _read(source: str | bytes | Path) -> tuple[str | bytes, str]:
+def read_source(source: str | bytes | Path) -> tuple[str | bytes, str]:
     """A path, or the file's text or bytes: text that begins like XML is content."""
     if isinstance(source, bytes):
         return source, ""

@@ -14,7 +14,7 @@ import asyncio
 import dataclasses
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from time import monotonic
@@ -143,6 +143,18 @@ class Executor:
         self._give_back([each.claim for each in work[len(answers) :]])
         self._committer.perform([self._submission(each, answer) for each, answer in answers if answer])
         return len(answers)
+
+    def run_chosen(self, choose: Callable[[Sequence[claims.Work]], claims.Work | None]) -> Submission | None:
+        """Claim, run in this thread what `choose` picks, give back the rest. The result is the caller's to
+        commit or to lose; None: nothing was picked, or it has committed its own step.
+
+        For tests that decide about every step.
+        """
+        work = self._claim(HERE)
+        chosen = choose(work)
+        self._give_back([each.claim for each in work if each is not chosen])
+        answer = self._run_here(chosen) if chosen is not None else None
+        return self._submission(chosen, answer) if chosen is not None and answer is not None else None
 
     def _claim(self, limit: int) -> list[claims.Work]:
         with self._store.transaction() as tx:

@@ -62,9 +62,7 @@ class Stub:
         self.calls.append(_call(work))
         answer = self.answers[min(self._given, len(self.answers) - 1)]
         self._given += 1
-        if isinstance(answer, BaseException) or (
-            isinstance(answer, type) and issubclass(answer, BaseException)
-        ):
+        if isinstance(answer, BaseException | type):
             raise answer
         if answer is None or isinstance(answer, Mapping):
             return copy.deepcopy(answer)

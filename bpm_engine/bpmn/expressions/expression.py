@@ -119,6 +119,16 @@ def compile_template(source: str) -> Expression:
     return _compiled(source, notation, ExpressionKind.TEMPLATE, lambda: _code(source, notation))
 
 
+def syntax_trees(expression: Expression) -> list[syntax.Node]:
+    """What the text says, for who wants to know more than its value: one tree, of a template one per `${…}`."""
+    source, notation = expression.source, expression.notation
+    stripped = source.strip()
+    if expression.kind is ExpressionKind.TEMPLATE and not (stripped.startswith("=") or _is_wrapped(stripped)):
+        parts = [source[start:end] for start, end in _embedded(source)]
+        return [_parser(_unwrapped(part, Notation.JUEL)[0], Notation.JUEL).parse() for part in parts]
+    return [_parser(_unwrapped(source, notation)[0], notation).parse()]
+
+
 def detect(source: str) -> Notation:
     stripped = source.strip()
     if stripped.startswith("="):
