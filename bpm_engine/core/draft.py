@@ -343,8 +343,13 @@ class Draft:
                 scopes[scope_id] = replace(scope, written=sorted({*scope.written, *patch}))
 
     def _scopes(self) -> Rows[Scope]:
-        """A new scope is written with its variables; a changed one is patched."""
+        """A new scope is written with its variables; a changed one is patched, also if only its variables
+        have changed."""
         rows = self.scopes.rows()
+        if self.patches:
+            known = {scope.id for scope in rows.updated}
+            written = [place for place, patch in self.patches.items() if patch and place not in known]
+            rows.updated += [self.scope(place) for place in written if place in self.scopes.base]
         for place, scope in enumerate(rows.inserted):
             if patch := self.patches.get(scope.id):
                 rows.inserted[place] = replace(scope, variables={**scope.variables, **patch})
