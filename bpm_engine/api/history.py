@@ -11,7 +11,7 @@ from bpm_engine.core.state import LogEntry, LogKind
 from bpm_engine.store import search, statistics
 from bpm_engine.store.pages import MAX_LIMIT
 
-Visit = tuple[str, int, str]  # token, activation, node
+Visit = tuple[str, int]  # token, activation: one visit, though a migration may rename its node meanwhile
 
 
 class History:
@@ -60,7 +60,7 @@ def _steps(entries: Iterable[LogEntry]) -> dict[Visit, StepView]:
     for entry in entries:
         if entry.token_id is None or entry.node_id is None or entry.activation is None:
             continue
-        visit = (entry.token_id, entry.activation, entry.node_id)
+        visit = (entry.token_id, entry.activation)
         step = steps.get(visit)
         if step is None and entry.kind in (LogKind.ENTERED, LogKind.COMPLETED):
             step = _entered(entry)
@@ -90,7 +90,8 @@ def _told(step: StepView, entry: LogEntry) -> StepView:
     match entry.kind:
         case LogKind.COMPLETED:
             status = "skipped" if step.status == "skipped" else "completed"
-            return _ended(replace(step, output=data.get("output")), status, entry)
+            named = replace(step, node_id=entry.node_id or step.node_id, output=data.get("output"))
+            return _ended(named, status, entry)
         case LogKind.CANCELLED:
             return _ended(step, "cancelled", entry)
         case LogKind.FAILED:

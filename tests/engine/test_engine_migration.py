@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from support.definitions import bpmn, flow, path
@@ -85,6 +86,18 @@ def test_an_instance_goes_on_in_the_new_version(two: Engine) -> None:
     finish(two, instance.id)
     assert two.instances.get(instance.id).status == "Completed"
     assert [step.node_id for step in two.history.steps(instance.id)][-2:] == ["extra", "end"]
+
+
+def test_a_visit_that_was_renamed_is_one_step(two: Engine, clock: ManualClock) -> None:
+    instance = two.start("p", version=1)
+    two.instances.migrate(instance.id, 2, mapping=MAPPING)
+    clock.advance("5s")
+    (task,) = two.tasks.find()
+    two.tasks.complete(task.id)
+    steps = [step for step in two.history.steps(instance.id) if step.node_id in ("decide", "judge")]
+    assert [(step.node_id, step.status, step.duration) for step in steps] == [
+        ("judge", "completed", timedelta(seconds=5))
+    ]
 
 
 def test_what_is_not_safe_is_refused_with_the_reason(two: Engine) -> None:
