@@ -202,7 +202,7 @@ class CoreDriver:
         return reply(self.player.set(dict(variables)))
 
     def activate(self, node: str, variables: Variables) -> Reply:
-        return reply(self.player.activate(node, variables))
+        return reply(self.player.activate(node, dict(variables)))
 
     def move(self, source: str, target: str) -> Reply:
         return reply(self.player.move(source, target))
