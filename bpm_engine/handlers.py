@@ -123,6 +123,7 @@ class Work:
     properties: Mapping[str, str] = field(default_factory=dict)
     cancelled: bool = False  # refreshed with each lease extension
     _heartbeat: Callable[[], bool] = field(default=lambda: True, repr=False)
+    _takes_value: bool = field(default=False, repr=False)  # its node keeps the result in one variable
 
     @property
     def idempotency_key(self) -> str:

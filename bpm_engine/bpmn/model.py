@@ -146,6 +146,7 @@ class ItemDefinition(Element):
 class Message(Element):
     item: str | None = None
     correlation_key: Text | None = None  # zeebe:subscription on the message
+    payload_variable: str | None = None  # spiffworkflow:messageVariable on the message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

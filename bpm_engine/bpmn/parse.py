@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from lxml import etree
 
+from bpm_engine.bpmn.dialects.implied import implied
 from bpm_engine.bpmn.dialects.reading import ExtensionReader
 from bpm_engine.bpmn.dialects.spiff import NAMESPACE as SPIFF
 from bpm_engine.bpmn.dialects.survey import survey
@@ -54,7 +55,7 @@ def parse(document: Document) -> tuple[Definitions, list[Problem]]:
     """The whole file as values, and what its extensions leave to say. Never raises on a read document."""
     reading = Reading(document, ExtensionReader(document), Identities(document))
     definitions = _definitions(reading)
-    findings = Findings([*survey(document), *reading.extensions.problems])
+    findings = Findings([*survey(document), *implied(document), *reading.extensions.problems])
     return definitions, list(findings.in_order())
 
 
@@ -122,10 +123,12 @@ def _process(reading: Reading, element: etree._Element) -> Process:
 
 
 def _message(reading: Reading, element: etree._Element) -> Message:
+    settings = reading.extensions.settings(element)
     return Message(
         **reading.facts(element),
         item=reading.reference(element.get("itemRef")),
-        correlation_key=reading.extensions.settings(element).correlation_key,
+        correlation_key=settings.correlation_key,
+        payload_variable=settings.payload_variable,
     )
 
 

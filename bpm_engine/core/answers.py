@@ -92,7 +92,7 @@ def work_completed(marking: Marking, stimulus: WorkCompleted) -> Outcome:
     if isinstance(token, Stale):
         return token
     reset_steps(marking, token.instance_id)
-    marking.attempt(token, INSIDE, marking.resume, token, Done(stimulus.variables))
+    marking.attempt(token, INSIDE, marking.resume, token, Done(stimulus.variables, stimulus.value))
     return APPLIED
 
 

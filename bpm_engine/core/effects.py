@@ -192,9 +192,10 @@ class Trigger(msgspec.Struct, frozen=True, gc=False):
 
 
 class Done(Trigger, frozen=True):
-    """The work or the person's task is finished."""
+    """The work or the person's task is finished. `value`: a result that is no set of variables."""
 
     result: Variables
+    value: Json | msgspec.UnsetType = msgspec.UNSET
 
 
 class Happened(Trigger, frozen=True):

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from bpm_engine.core.retry import RetryPolicy
-from bpm_engine.core.state import Variables, Word
+from bpm_engine.core.state import Json, Variables, Word
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -51,8 +51,11 @@ class Started(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class WorkCompleted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """`value`: a result that is no set of variables; only a node with a result variable takes one."""
+
     claim: Claim
     variables: Variables = {}
+    value: Json | msgspec.UnsetType = msgspec.UNSET
 
 
 class WorkFailed(msgspec.Struct, frozen=True, kw_only=True, gc=False):

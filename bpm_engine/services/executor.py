@@ -309,6 +309,7 @@ class Executor:
         token, instance = claimed.token, claimed.instance
         compiled = self._cache.get(instance.definition_id)
         spec = compiled.graph.nodes[token.node_id].spec if compiled is not None else None
+        known = spec if isinstance(spec, bpmn.Work) else None
         return Work(
             topic=token.topic or "",
             instance_id=instance.id,
@@ -322,8 +323,9 @@ class Executor:
             tenant_id=token.tenant_id,
             correlation_id=instance.correlation_id,
             variables=claimed.variables,
-            properties=spec.properties if isinstance(spec, bpmn.Work) else {},
+            properties=known.properties if known is not None else {},
             _heartbeat=lambda: self._extend_one(token.id),
+            _takes_value=known is not None and known.result_variable is not None,
         )
 
     def _run_sync(self, running: Running) -> None:
@@ -383,6 +385,9 @@ class Executor:
     def _completed(self, running: Running, result: object) -> Stimulus:
         crash_point(RETURNED)
         try:
+            if running.work._takes_value and not isinstance(result, dict | None):
+                checked = check_variables({"result": result}, self._config.limits, name="the handler's")
+                return WorkCompleted(claim=running.claim, value=checked["result"])
             variables: Variables = {} if result is None else check_variables(result, self._config.limits)
         except InvalidInputError as error:
             failure = Failure(code="bad_result", message=str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bpm_engine.bpmn.dialects.implied import MEANINGS, Meaning
 from bpm_engine.bpmn.dialects.rows import Dialect, Treatment
 from bpm_engine.bpmn.dialects.table import DIALECTS, TableRow, dialect_table
 
@@ -25,9 +26,31 @@ other namespace are left alone.
 """
 
 
+_IMPLIED = """\
+## Without any attribute
+
+What those engines mean by an element that carries no extension, where BPMN or we mean something else. It is
+reported, as `DIALECT_DIFFERENT`, in files that declare the namespace of that engine and not ours.
+
+| element | when | in a file for | note |
+|---|---|---|---|
+"""
+
+
 def render_dialects() -> str:
     sections = [_section(dialect) for dialect in DIALECTS if not dialect.own]
-    return "\n".join([_INTRODUCTION, *sections])
+    return "\n".join([_INTRODUCTION, *sections, _implied()])
+
+
+def _implied() -> str:
+    return _IMPLIED + "".join(
+        f"| `{meaning.tag}` | {meaning.when} | {_names(meaning)} | {cell(meaning.note)} |\n"
+        for meaning in MEANINGS
+    )
+
+
+def _names(meaning: Meaning) -> str:
+    return ", ".join(dialect.name for dialect in meaning.dialects)
 
 
 def _section(dialect: Dialect) -> str:

@@ -106,7 +106,9 @@ class Events:
             name=self._message_name(message, reference, owner),
             correlation_key=self.texts.optional(key, owner),
             match=matched + (tuple(correlation.bound(message, owner)) if message else ()),
-            payload_variable=settings.payload_variable or payload,
+            payload_variable=settings.payload_variable
+            or payload
+            or (message.payload_variable if message else None),
             keys=tuple(correlation.keys(message)) if message else (),
         )
 

@@ -221,7 +221,7 @@ DIALECT = Dialect(
             part("sourceExpression"),
             part("target"),
             part("variables", "pass_all_inputs", values="all"),
-            part("businessKey", "business_key"),
+            part("businessKey", "business_key", "`#{execution.processBusinessKey}` is the caller's own"),
             part("local", note="variables of outer scopes are passed as well", treatment=Treatment.DIFFERENT),
         ),
         element(

@@ -85,10 +85,15 @@ class Draft:
     called_element: Text | None = None
     # Values by the name of their field in Settings; a test holds the tables to these names.
     values: dict[str, Any] = field(default_factory=dict)
+    implied: dict[str, Any] = field(default_factory=dict)  # what counts where nothing is said
     topics: list[tuple[TopicRank, str, str]] = field(default_factory=list)
 
     def put(self, name: str, value: object) -> None:
         self.values.setdefault(name, value)
+
+    def imply(self, name: str, value: object) -> None:
+        """A default of the engine that the file was made for, where it is not ours."""
+        self.implied.setdefault(name, value)
 
     def add(self, name: str, item: object) -> None:
         self.values[name] = (*self.values.get(name, ()), item)
@@ -111,6 +116,7 @@ class Draft:
             _, topic, source = min(self.topics)
             self.values |= {"topic": topic, "handler_source": source}
             self.values.pop("expression", None)
+        self.values = {**self.implied, **self.values}
         if "properties" in self.values:
             self.values["properties"] = FrozenDict(self.values["properties"])
         return Settings(**self.values) if self.values else NO_SETTINGS

@@ -39,11 +39,22 @@ from bpm_engine.bpmn.dialects.structures import (
     injected_field,
     parameter_in,
     parameter_out,
+    pass_only_what_is_mapped,
 )
 from bpm_engine.bpmn.document import text_of
 
 _DELEGATING = rows.WORK | rows.THROW
 _RESTING = rows.NODE | rows.MULTI_INSTANCE
+
+
+def _inherit_variables(draft: Draft, value: str) -> None:
+    pass_only_what_is_mapped(draft)
+    flag("pass_all_inputs")(draft, value)
+
+
+def _form_field_validation(draft: Draft, value: str) -> None:
+    if parse_flag(value) is False:
+        draft.differs("required fields are checked nevertheless")
 
 
 def _same_deployment(draft: Draft, value: str) -> None:
@@ -101,7 +112,13 @@ _ROWS: tuple[AnyRow, ...] = (
     *ignored_attributes(
         "skipExpression", rows.ACTIVITY, "nothing is skipped; use a gateway or a conditional flow"
     ),
-    *harmless_attributes("formFieldValidation", rows.NODE, "required fields are always checked"),
+    attribute(
+        "formFieldValidation",
+        rows.NODE,
+        "",
+        _form_field_validation,
+        "required fields are always checked (warning if it is false)",
+    ),
     attribute("async", _RESTING, "async_before", flag("async_before")),
     attribute("asyncBefore", _RESTING, "async_before", flag("async_before")),
     attribute("asyncAfter", _RESTING, "async_after", flag("async_after")),
@@ -130,7 +147,7 @@ _ROWS: tuple[AnyRow, ...] = (
         part("sourceExpression"),
         part("target"),
         part("variables", "pass_all_inputs", values="all"),
-        part("businessKey", "business_key"),
+        part("businessKey", "business_key", "`#{execution.processBusinessKey}` is the caller's own"),
         part("targetExpression", note="a target is a fixed name", treatment=Treatment.IGNORED),
         part("transient", note="variables are stored", treatment=Treatment.IGNORED),
     ),
@@ -146,7 +163,7 @@ _ROWS: tuple[AnyRow, ...] = (
         part("targetExpression", note="a target is a fixed name", treatment=Treatment.IGNORED),
         part("transient", note="variables are stored", treatment=Treatment.IGNORED),
     ),
-    attribute("inheritVariables", rows.CALL_ACTIVITY, "pass_all_inputs", flag("pass_all_inputs")),
+    attribute("inheritVariables", rows.CALL_ACTIVITY, "pass_all_inputs", _inherit_variables),
     attribute("inheritBusinessKey", rows.CALL_ACTIVITY, "inherit_business_key", flag("inherit_business_key")),
     attribute("businessKey", rows.CALL_ACTIVITY, "business_key", template("business_key")),
     attribute("sameDeployment", rows.CALL_ACTIVITY, "called_version", _same_deployment),

@@ -69,10 +69,30 @@ def injected_field(draft: Draft, element: etree._Element) -> None:
 
 # ------------------------------------------------------------------ in and out of call activities and signals
 
+# How the caller's own business key is written; modellers fill it in.
+_OWN_BUSINESS_KEY = frozenset(
+    {
+        "execution.processBusinessKey",
+        "execution.businessKey",
+        "execution.getProcessBusinessKey()",
+        "execution.processInstanceBusinessKey",
+    }
+)
+
+
+def pass_only_what_is_mapped(draft: Draft) -> None:
+    """A call activity of these engines hands over what it says and nothing else, in both directions."""
+    draft.imply("pass_all_inputs", False)
+    draft.imply("pass_all_outputs", False)
+
 
 def parameter_in(draft: Draft, element: etree._Element) -> None:
-    if value_of(element, "businessKey"):
-        draft.put("business_key", draft.text(value_of(element, "businessKey"), TEMPLATE))
+    pass_only_what_is_mapped(draft)
+    key = value_of(element, "businessKey")
+    if expression_body(key) in _OWN_BUSINESS_KEY:
+        draft.put("inherit_business_key", True)
+    elif key:
+        draft.put("business_key", draft.text(key, TEMPLATE))
     elif value_of(element, "variables") == "all":
         draft.put("pass_all_inputs", True)
     else:
@@ -80,10 +100,13 @@ def parameter_in(draft: Draft, element: etree._Element) -> None:
 
 
 def parameter_out(draft: Draft, element: etree._Element) -> None:
+    pass_only_what_is_mapped(draft)
     if value_of(element, "variables") == "all":
         draft.put("pass_all_outputs", True)
     else:
         _parameter(draft, element, "outputs")
+    if draft.values.get("pass_all_outputs") and draft.values.get("outputs"):
+        draft.differs("where single variables are handed back, the others are not")
 
 
 def _parameter(draft: Draft, element: etree._Element, setting: str) -> None:
@@ -105,6 +128,8 @@ def _parameter(draft: Draft, element: etree._Element, setting: str) -> None:
 
 
 def input_output(draft: Draft, element: etree._Element) -> None:
+    if local(draft.owner) == "callActivity":
+        draft.differs("on a call activity these are handed to the called process and back from it")
     for parameter in element.iterchildren("*"):
         setting = {"inputParameter": "inputs", "outputParameter": "outputs"}.get(local(parameter))
         name = value_of(parameter, "name")

@@ -69,13 +69,11 @@ def _called_element(draft: Draft, node: etree._Element) -> None:
     process = value_of(node, "processId") or value_of(node, "processIdExpression")
     if process:
         draft.called_element = draft.text(process, TEMPLATE)
-    for name, field in (
-        ("propagateAllParentVariables", "pass_all_inputs"),
-        ("propagateAllChildVariables", "pass_all_outputs"),
-    ):
-        propagate = parse_flag(value_of(node, name))
-        if propagate is not None:
-            draft.put(field, propagate)
+    # Zeebe copies all variables beside the mapped ones unless it is told not to; back come the mapped ones,
+    # and all only where none is mapped.
+    draft.put("pass_all_inputs", parse_flag(value_of(node, "propagateAllParentVariables")) is not False)
+    if parse_flag(value_of(node, "propagateAllChildVariables")) is False:
+        draft.put("pass_all_outputs", False)
     match value_of(node, "bindingType"):
         case "latest" | "deployment" as binding:
             draft.put("called_version", binding)
@@ -206,8 +204,8 @@ DIALECT = Dialect(
             _called_element,
             part("processId", "CallActivity.called_element"),
             part("processIdExpression", "CallActivity.called_element"),
-            part("propagateAllParentVariables", "pass_all_inputs"),
-            part("propagateAllChildVariables", "pass_all_outputs"),
+            part("propagateAllParentVariables", "pass_all_inputs", "true where it is not there"),
+            part("propagateAllChildVariables", "pass_all_outputs", "all, where no output is mapped"),
             *_BINDING,
         ),
         element(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+import msgspec
+
 from bpm_engine.bpmn.expressions import Expression
 from bpm_engine.bpmn.graph import Call as CallSpec
 from bpm_engine.bpmn.graph import Human, Repeat, ScriptSpec, Work
@@ -59,7 +61,8 @@ def work_done(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
     assert isinstance(spec, Work)
     assert isinstance(trigger, Done)
     if spec.result_variable is not None:
-        return (Finish({spec.result_variable: trigger.result}),)
+        value = trigger.result if trigger.value is msgspec.UNSET else trigger.value
+        return (Finish({spec.result_variable: value}),)
     return (Finish(trigger.result),)
 
 
@@ -243,10 +246,11 @@ def _target(visit: Visit, spec: CallSpec) -> Resolved:
 
 
 def _passed_on(visit: Visit, spec: CallSpec) -> Variables:
-    """What is mapped; without mappings, everything that the caller sees."""
-    if visit.node.inputs:
-        return {name: (visit.token.local or {})[name] for name, _ in visit.node.inputs}
-    return visit.view().flat() if spec.pass_all_inputs else {}
+    """What is mapped, and everything that the caller sees if all passes: without mappings, or by setting."""
+    passed = visit.view().flat() if spec.pass_all_inputs else {}
+    if not visit.node.inputs:
+        return passed
+    return {**passed, **{name: (visit.token.local or {})[name] for name, _ in visit.node.inputs}}
 
 
 def _business_key(visit: Visit, spec: CallSpec) -> str | None:

@@ -248,7 +248,46 @@ def test_call_parameters(prefix: str) -> None:
     )
     assert settings.outputs == (VariableMapping("result", Text("r", line=1)),)
     assert (settings.pass_all_inputs, settings.pass_all_outputs) == (True, True)
-    assert (settings.business_key, codes) == (Text("${key}", TEMPLATE, 1), [])
+    assert (settings.business_key, codes) == (Text("${key}", TEMPLATE, 1), ["DIALECT_DIFFERENT"])
+
+
+@pytest.mark.parametrize("prefix", ["camunda", "flowable", "activiti"])
+@pytest.mark.parametrize(
+    ("mappings", "inwards", "outwards"),
+    [
+        ('<{p}:in source="x" target="y"/>', False, False),
+        ('<{p}:in businessKey="${{key}}"/>', False, False),
+        ('<{p}:out source="x" target="y"/>', False, False),
+        ('<{p}:in source="x" target="y"/><{p}:out variables="all"/>', False, True),
+        ('<{p}:in variables="all"/>', True, False),
+    ],
+)
+def test_a_call_hands_over_only_what_it_says(
+    prefix: str, mappings: str, inwards: bool, outwards: bool
+) -> None:
+    inner = mappings.format(p=prefix)
+    settings, codes = settings_of(
+        f'<callActivity id="a"><extensionElements>{inner}</extensionElements></callActivity>'
+    )
+    assert (settings.pass_all_inputs, settings.pass_all_outputs, codes) == (inwards, outwards, [])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "inwards", "outwards"),
+    [
+        ("", True, None),
+        ('propagateAllParentVariables="false" propagateAllChildVariables="false"', False, False),
+        ('propagateAllParentVariables="true" propagateAllChildVariables="true"', True, None),
+    ],
+)
+def test_a_call_of_zeebe_copies_all_variables_unless_told_not_to(
+    attributes: str, inwards: bool, outwards: bool | None
+) -> None:
+    settings, codes = settings_of(
+        f'<callActivity id="a"><extensionElements><zeebe:calledElement processId="q" {attributes}/>'
+        "</extensionElements></callActivity>"
+    )
+    assert (settings.pass_all_inputs, settings.pass_all_outputs, codes) == (inwards, outwards, [])
 
 
 @pytest.mark.parametrize(
@@ -404,7 +443,7 @@ def test_a_sample_of_another_engine_can_be_deployed(path: Path) -> None:
             ["IGNORED", "IGNORED", "NOT_RUN", "DIFFERENT", "IGNORED", "IGNORED"],
         ),
         ("activiti.bpmn", ["DIFFERENT"]),
-        ("spiffworkflow.bpmn", ["NOT_RUN", "DIFFERENT", "DIFFERENT", "DIFFERENT"]),
+        ("spiffworkflow.bpmn", ["DIFFERENT", "NOT_RUN", "DIFFERENT", "DIFFERENT", "DIFFERENT"]),
     ],
 )
 def test_the_warnings_of_the_other_samples(name: str, codes: list[str]) -> None:
