@@ -267,6 +267,7 @@ def products(engine: Engine) -> Engine:
 def select(engine: Engine, *lines: tuple[str, int, int]) -> str:
     instance = engine.start("order_product", {"customer": "Ida"})
     (task,) = engine.tasks.find(status="Open")
+    assert task.form_key == "select_products.json"
     chosen = [{"name": name, "price": price, "quantity": quantity} for name, price, quantity in lines]
     engine.tasks.complete(task.id, {"lines": chosen})
     engine.run_until_idle()

@@ -121,6 +121,7 @@ FORM_PROPERTY = element(
     element("value", rows.ANYWHERE, "values", None, part("id"), part("name")),
 )
 
+PROPERTIES_NOTE = "handlers and external workers are given them, other elements make nothing of them"
 DECISION_NOTE = "decision tables do not run here; the handler of that topic decides"
 
 DIALECT = Dialect(
@@ -298,6 +299,7 @@ DIALECT = Dialect(
             "properties",
             properties,
             element("property", rows.ANYWHERE, "properties", None, part("id"), part("name"), part("value")),
+            note=PROPERTIES_NOTE,
         ),
         element(
             "field",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lxml import etree
 
 from bpm_engine.bpmn.dialects import rows
-from bpm_engine.bpmn.dialects.camunda import DECISION_NOTE
+from bpm_engine.bpmn.dialects.camunda import DECISION_NOTE, PROPERTIES_NOTE
 from bpm_engine.bpmn.dialects.draft import Draft, TopicRank
 from bpm_engine.bpmn.dialects.rows import (
     Dialect,
@@ -16,7 +16,7 @@ from bpm_engine.bpmn.dialects.rows import (
     ignored_elements,
     part,
 )
-from bpm_engine.bpmn.dialects.structures import children, properties, value_of
+from bpm_engine.bpmn.dialects.structures import children, local, properties, value_of
 from bpm_engine.bpmn.document import text_of
 from bpm_engine.bpmn.model import VariableMapping
 
@@ -38,6 +38,14 @@ def _operator(draft: Draft, node: etree._Element) -> None:
 def _decision(draft: Draft, node: etree._Element) -> None:
     if text_of(node).strip():
         draft.offer_topic(TopicRank.DECISION, text_of(node).strip())
+
+
+def _properties(draft: Draft, node: etree._Element) -> None:
+    """A user task's form is a property there."""
+    properties(draft, node)
+    form = draft.values.get("properties", {}).get("formJsonSchemaFilename", "")
+    if form and local(draft.owner) == "userTask":
+        draft.put("form_key", form)
 
 
 def _payload_variable(draft: Draft, node: etree._Element) -> None:
@@ -98,8 +106,9 @@ DIALECT = Dialect(
             "properties",
             rows.ANYWHERE,
             "properties",
-            properties,
+            _properties,
             element("property", rows.ANYWHERE, "properties", None, part("name"), part("value")),
+            note=f"`formJsonSchemaFilename` of a user task is its form key; {PROPERTIES_NOTE}",
         ),
         *elements_not_run(
             "preScript postScript", rows.ANYWHERE, "Python does not run here; use a script task or mappings"

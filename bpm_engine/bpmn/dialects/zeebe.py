@@ -5,7 +5,7 @@ from __future__ import annotations
 from lxml import etree
 
 from bpm_engine.bpmn.dialects import rows
-from bpm_engine.bpmn.dialects.camunda import DECISION_NOTE
+from bpm_engine.bpmn.dialects.camunda import DECISION_NOTE, PROPERTIES_NOTE
 from bpm_engine.bpmn.dialects.draft import Draft, TopicRank
 from bpm_engine.bpmn.dialects.readers import parse_flag, parse_integer
 from bpm_engine.bpmn.dialects.rows import (
@@ -272,6 +272,7 @@ DIALECT = Dialect(
             "properties",
             properties,
             element("property", rows.ANYWHERE, "properties", None, part("name"), part("value")),
+            note=PROPERTIES_NOTE,
         ),
         *elements_not_run(
             "executionListeners taskListeners", rows.ANYWHERE, "listeners do not run here; use a task"
