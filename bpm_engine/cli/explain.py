@@ -15,10 +15,11 @@ def explain(session: Session, instance: str) -> None:
     """Explain what an instance waits for: why, since when, what releases it, what is late.
 
     \b
-    Example:
+    Examples:
       bpm explain 0192f0c1-…
+      bpm explain A-17                      by its business key
     """
-    explained = session.engine.instances.explain(instance)
+    explained = session.engine.instances.explain(session.instance(instance))
 
     def show() -> None:
         process = f"{explained.definition_key} version {explained.definition_version}"

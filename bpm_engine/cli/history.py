@@ -37,8 +37,10 @@ def history(session: Session, instance: str, steps: bool) -> None:
     \b
     Examples:
       bpm history 0192f0c1-…
+      bpm history A-17                      by its business key
       bpm history 0192f0c1-… --steps --json
     """
+    instance = session.instance(instance)
     if steps:
         runs = session.engine.history.steps(instance)
         session.answer(

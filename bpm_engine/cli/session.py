@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import UUID
 
 import click
 from sqlalchemy.engine import make_url
@@ -24,7 +25,7 @@ from bpm_engine.bpmn.draw.text import visible
 from bpm_engine.cli.commands import GOOD
 from bpm_engine.cli.options import APP, DATABASE, JSON, NO_COLOR, TENANT
 from bpm_engine.engine import Engine
-from bpm_engine.errors import InvalidInputError, NotFoundError
+from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,12 +42,35 @@ class Session:
         """For people; with `--json` on stderr, so that stdout stays one document."""
         click.secho(visible(text), color=self.color, **({"err": self.as_json} | style))
 
+    def instance(self, named: str) -> str:
+        """The id of an instance that is named by its id, or by a business key that no other one has."""
+        if is_id(named):
+            return named
+        found = self.engine.instances.find(business_key=named, limit=2).items
+        match found:
+            case (one,):
+                return one.id
+            case ():
+                raise NotFoundError(f"there is no instance with the id or business key {named!r:.80}")
+            case _:
+                raise ConflictError(
+                    f"several instances have the key {named!r:.80}: see `bpm list --business-key {named}`"
+                )
+
     def answer(self, data: Any, table: Callable[[], None]) -> None:
         """The result: one JSON document, or what `table` prints."""
         if self.as_json:
             print_json(data)
         else:
             table()
+
+
+def is_id(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
 
 
 def on_engine(*, creates: bool = False) -> Callable[[F], Callable[..., Any]]:

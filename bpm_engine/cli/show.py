@@ -6,7 +6,6 @@ import json
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from uuid import UUID
 
 import click
 
@@ -16,7 +15,7 @@ from bpm_engine.bpmn.draw.outline import Line, Outline, outline_lines, outlines
 from bpm_engine.bpmn.draw.text import visible
 from bpm_engine.bpmn.model import Definitions
 from bpm_engine.cli.commands import REFUSED
-from bpm_engine.cli.files import read_bytes
+from bpm_engine.cli.files import SUFFIXES, read_bytes
 from bpm_engine.cli.options import APP, DATABASE, JSON, NO_COLOR, TENANT
 from bpm_engine.errors import DefinitionError
 
@@ -65,6 +64,7 @@ def show(
     Examples:
       bpm show order.bpmn
       bpm show order.bpmn --svg order.svg
+      bpm show A-17                         by its business key
       bpm show 0192f0c1-… --svg instance.svg
     """
     if no_color:
@@ -72,20 +72,10 @@ def show(
     path = Path(target)
     if path.is_file():
         _show_file(ctx, path, svg, layout, bpmn, as_json)
-    elif _is_id(target):
-        _show_instance(target, svg, database, app, tenant, as_json, ctx.color)
+    elif target.lower().endswith(SUFFIXES):
+        raise click.UsageError(f"there is no file {click.format_filename(target)!r}")
     else:
-        raise click.UsageError(
-            f"there is no file {click.format_filename(target)!r}, and it is no instance id"
-        )
-
-
-def _is_id(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
+        _show_instance(target, svg, database, app, tenant, as_json, ctx.color)
 
 
 def _show_instance(
@@ -101,7 +91,8 @@ def _show_instance(
     from bpm_engine.cli.session import Session, open_engine
 
     with open_engine(database, app, creates=False) as engine:
-        show_instance(Session(engine.tenant(tenant), as_json, color), instance, svg)
+        session = Session(engine.tenant(tenant), as_json, color)
+        show_instance(session, session.instance(instance), svg)
 
 
 def _show_file(

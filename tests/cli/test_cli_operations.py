@@ -182,6 +182,15 @@ def test_history_is_told_by_entry_and_by_step(deployed: Shell) -> None:
     assert [step["node_id"] for step in steps] == ["start", "decide"]
 
 
+@pytest.mark.parametrize("command", [["show"], ["history"], ["history", "--steps"], ["explain"]])
+def test_an_instance_may_be_named_by_its_business_key(deployed: Shell, command: list[str]) -> None:
+    instance = deployed.json("start", "choice", "--set", "amount=1", "-k", "A-1")["id"]
+    assert deployed.json(*command, "A-1") == deployed.json(*command, instance)
+    assert "key 'A-2'" in deployed.run(*command, "A-2", code=1)
+    deployed.run("start", "choice", "--set", "amount=1", "-k", "A-1")
+    assert "bpm list --business-key A-1" in deployed.run(*command, "A-1", code=1)
+
+
 def test_doctor_answers_by_its_exit_code(deployed: Shell) -> None:
     assert deployed.run("doctor") == "nothing is wrong\n"
     deployed.run("start", "choice", "--set", "amount=1")
