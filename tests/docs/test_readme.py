@@ -17,6 +17,7 @@ from support.markdown import Block, blocks, local_links
 
 PROJECT = Path(__file__).parents[2]
 PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
+TUTORIAL = PROJECT / "docs" / "tutorial" / "first-process.md"  # followed by test_tutorial.py
 RUNNABLE = {"python", "sh"}
 SHOWN = {
     "",
@@ -36,7 +37,7 @@ def _name(page: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if any(b.language in RUNNABLE for b in blocks(p))], ids=_name
+    "page", [p for p in PAGES if p != TUTORIAL and any(b.language in RUNNABLE for b in blocks(p))], ids=_name
 )
 def test_every_example_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for shared in ("Makefile", "pyproject.toml", "processes"):
