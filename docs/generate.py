@@ -19,7 +19,9 @@ from pages.conformance import render_conformance
 from pages.dialects import render_dialects
 from pages.errors import render_errors
 from pages.extension import render_extension
+from pages.guarantees import render_guarantees
 from pages.patterns import pattern_pictures, render_patterns
+from pages.performance import render_performance
 from pages.pictures import pictures
 from pages.problems import render_problems
 from pages.schema import render_schema
@@ -31,6 +33,8 @@ from bpm_engine.observability.catalogue import render_metrics
 DOCS = Path(__file__).parent
 
 PAGES: dict[str, Callable[[], str]] = {
+    "explanation/durability.md": render_guarantees,
+    "explanation/performance.md": render_performance,
     "explanation/workflow-patterns.md": render_patterns,
     "reference/api.md": render_api,
     "reference/cli.md": render_cli,
