@@ -59,7 +59,7 @@ INPUT_OUTPUT_PARTS = tuple(
             rows.ANYWHERE,
             "",
             None,
-            note="the parameter is not mapped",
+            note="the parameter is not mapped (warning `DIALECT_NOT_RUN`)",
             treatment=Treatment.HARMLESS,  # its reader reports it, by the parameter's name
         ),
         values="text, list or map",
@@ -166,8 +166,13 @@ DIALECT = Dialect(
         *harmless_attributes(
             "formRefBinding formRefVersion", rows.USER_TASK | rows.START_EVENT, "forms are not deployed here"
         ),
-        *harmless_attributes(
-            "formHandlerClass", rows.USER_TASK | rows.START_EVENT, "forms are drawn elsewhere"
+        attribute(
+            "formHandlerClass",
+            rows.USER_TASK | rows.START_EVENT,
+            "",
+            None,
+            "Java code does not run here; a guard or a task checks what was handed in",
+            treatment=Treatment.NOT_RUN,
         ),
         element(
             "formData",
@@ -186,7 +191,14 @@ DIALECT = Dialect(
                 part("defaultValue", "default"),
                 part("datePattern", note="dates are ISO 8601", treatment=Treatment.IGNORED),
                 element("value", rows.ANYWHERE, "values", None, part("id"), part("name")),
-                element("properties", rows.ANYWHERE, "", None, treatment=Treatment.HARMLESS),
+                element(
+                    "properties",
+                    rows.ANYWHERE,
+                    "",
+                    None,
+                    note="forms are drawn elsewhere",
+                    treatment=Treatment.HARMLESS,
+                ),
                 element(
                     "validation",
                     rows.ANYWHERE,

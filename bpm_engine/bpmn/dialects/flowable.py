@@ -108,7 +108,16 @@ _ROWS: tuple[AnyRow, ...] = (
     attribute("formKey", rows.USER_TASK | rows.START_EVENT, "form_key", string("form_key")),
     FORM_PROPERTY,
     *ignored_attributes("owner category", rows.USER_TASK, "a task has an assignee and candidates"),
-    *ignored_attributes("businessCalendarName taskIdVariableName", rows.USER_TASK, "there is no counterpart"),
+    *ignored_attributes(
+        "businessCalendarName taskIdVariableName activeTaskIdVariableName taskCompleterVariableName",
+        rows.USER_TASK,
+        "there is no counterpart",
+    ),
+    *ignored_attributes(
+        "caseDefinitionKey caseInstanceName",
+        rows.WORK,
+        "cases (CMMN) do not run here; a handler does the work",
+    ),
     *ignored_attributes(
         "skipExpression", rows.ACTIVITY, "nothing is skipped; use a gateway or a conditional flow"
     ),
@@ -208,7 +217,7 @@ _ROWS: tuple[AnyRow, ...] = (
     *harmless_attributes("async", rows.SIGNAL_EVENT, "each delivery of a signal is a step of its own"),
     *ignored_attributes("scope", rows.place("signal", "signal"), "a signal reaches the whole tenant"),
     *ignored_attributes(
-        "terminateAll",
+        "terminateAll terminateMultiInstance",
         rows.place("terminate event", "terminateEventDefinition"),
         "the innermost scope ends (BPMN 2.0.2, 13.5.6)",
     ),

@@ -76,7 +76,7 @@ DIALECT = Dialect(
                     None,
                     part("id"),
                     part("name"),
-                    part("type", treatment=Treatment.HARMLESS),
+                    part("type", note="a value has its own type", treatment=Treatment.HARMLESS),
                     part("value"),
                 ),
             ),

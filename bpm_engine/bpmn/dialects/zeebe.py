@@ -79,6 +79,10 @@ def _called_element(draft: Draft, node: etree._Element) -> None:
             draft.put("called_version", binding)
         case "versionTag" if value_of(node, "versionTag"):
             draft.put("called_version_tag", value_of(node, "versionTag"))
+        case "":
+            pass
+        case other:
+            draft.bad(other, "latest, deployment, or versionTag with a version tag")
 
 
 def _ad_hoc(draft: Draft, node: etree._Element) -> None:
@@ -157,7 +161,7 @@ DIALECT = Dialect(
                 rows.ANYWHERE,
                 "properties",
                 None,
-                part("id", treatment=Treatment.HARMLESS),
+                part("id", note="for the modeller", treatment=Treatment.HARMLESS),
                 part("key"),
                 part("value"),
             ),

@@ -120,7 +120,7 @@ def compile_template(source: str) -> Expression:
 
 
 def syntax_trees(expression: Expression) -> list[syntax.Node]:
-    """What the text says, for who wants to know more than its value: one tree, of a template one per `${…}`."""
+    """What the text says, for who wants more than its value: one tree, of a template one per `${…}`."""
     source, notation = expression.source, expression.notation
     stripped = source.strip()
     if expression.kind is ExpressionKind.TEMPLATE and not (stripped.startswith("=") or _is_wrapped(stripped)):
