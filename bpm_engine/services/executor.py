@@ -385,8 +385,10 @@ class Executor:
     def _completed(self, running: Running, result: object) -> Stimulus:
         crash_point(RETURNED)
         try:
-            if running.work._takes_value and not isinstance(result, dict | None):
-                checked = check_variables({"result": result}, self._config.limits, name="the handler's")
+            if running.work._takes_value and not isinstance(result, dict):
+                checked = check_variables(
+                    {"result": result}, self._config.limits, name="what the handler returned"
+                )
                 return WorkCompleted(claim=running.claim, value=checked["result"])
             variables: Variables = {} if result is None else check_variables(result, self._config.limits)
         except InvalidInputError as error:
