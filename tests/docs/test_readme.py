@@ -42,6 +42,7 @@ def _name(page: Path) -> str:
 def test_every_example_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for shared in ("Makefile", "pyproject.toml", "processes"):
         (tmp_path / shared).symlink_to(PROJECT / shared)
+    (tmp_path / ".venv").symlink_to(sys.prefix)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page):

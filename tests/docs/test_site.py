@@ -60,6 +60,12 @@ def test_a_broken_link_stops_the_build(folder: Path) -> None:
     assert [link for link in broken if link in done.stderr] == list(broken)
 
 
+def test_every_picture_is_shown_by_a_page() -> None:
+    texts = [page.read_text("utf-8") for page in [PROJECT / "README.md", *PAGES]]
+    for picture in (PROJECT / "docs" / "pictures").iterdir():
+        assert [text for text in texts if f"pictures/{picture.name})" in text], f"nobody shows {picture.name}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_lists_and_tables_begin_after_an_empty_line(page: Path) -> None:
     """GitHub does not need the line; the site's Markdown does."""
