@@ -88,23 +88,32 @@ def delivery(
 def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) -> Sequence[Submission]:
     """What there is to play: everything that is no message, and the messages that somebody takes."""
     incoming = [s.incoming for s in submissions if s.incoming is not None]
-    if not incoming:
+    found = [s for s in submissions if _starts_from_buffer(s)]
+    if not incoming and not found:
         return submissions
     # In one order everywhere: two transactions with the same message ids must not wait for each other.
     incoming.sort(key=lambda each: (each.tenant_id, each.name, each.message_id or ""))
-    written = messages.add_messages(tx, [each.row(tx.now()) for each in incoming])
-    takers = {match.message_id: match.subscription for match in messages.match_messages(tx, written)}
+    written = (
+        messages.add_messages(tx, [each.row(tx.now()) for each in incoming]) if incoming else frozenset()
+    )
+    takers = _takers(tx, [*written, *(s.message for s in found if s.message is not None)], submissions)
     ready = []
     begun: set[tuple[str, str | None]] = set()
     for submission in submissions:
         message = submission.incoming
         if message is None:
-            ready.append(submission)
+            if submission in found and not _may_still_start(submission, takers, begun):
+                submission.outcome = Stale("somebody waits for the message now")
+                played.played.append(submission)
+            else:
+                ready.append(submission)
         elif message.id not in written:
             _answer(submission, MessageResult.DUPLICATE, played)
         elif (taker := takers.get(message.id)) is None:
             _answer(submission, message.unclaimed(), played)
-        elif isinstance(taker, StartSubscription) and _is_second(message, taker, begun):
+        elif isinstance(taker, StartSubscription) and _is_second(
+            taker.definition_id, message.correlation_key, begun
+        ):
             played.busy.append(submission)
         else:
             submission.message = message.id
@@ -113,10 +122,54 @@ def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) 
     return ready
 
 
-def _is_second(message: Incoming, taker: StartSubscription, begun: set[tuple[str, str | None]]) -> bool:
+def _starts_from_buffer(submission: Submission) -> bool:
+    """A buffered message that was matched with a start before this transaction."""
+    stimulus = submission.stimulus
+    kept = submission.message is not None and submission.incoming is None
+    return kept and isinstance(stimulus, Started) and stimulus.business_key is not None
+
+
+def _takers(
+    tx: Transaction, message_ids: Sequence[str], submissions: Sequence[Submission]
+) -> dict[str, Subscription | StartSubscription]:
+    """Who takes each message. BPMN 10.6.6: where several messages can start a process, those with one key
+    start one instance, also from two transactions. So the start is held, and then looked for anew."""
+    takers = {match.message_id: match.subscription for match in messages.match_messages(tx, message_ids)}
+    keys = {s.incoming.id: s.incoming.correlation_key for s in submissions if s.incoming is not None}
+    keys |= {
+        s.message: s.stimulus.business_key
+        for s in submissions
+        if s.message and isinstance(s.stimulus, Started)
+    }
+    starts = [
+        (taker, key)
+        for message_id, taker in takers.items()
+        if isinstance(taker, StartSubscription) and (key := keys.get(message_id)) is not None
+    ]
+    if not starts or not inbox.hold_starts(tx, starts):
+        return takers
+    return {match.message_id: match.subscription for match in messages.match_messages(tx, message_ids)}
+
+
+def _may_still_start(
+    submission: Submission,
+    takers: dict[str, Subscription | StartSubscription],
+    begun: set[tuple[str, str | None]],
+) -> bool:
+    """If not, the next sweep gives the message to whom it belongs."""
+    stimulus = submission.stimulus
+    assert isinstance(stimulus, Started)
+    assert submission.message is not None
+    taker = takers.get(submission.message)
+    if not isinstance(taker, StartSubscription):
+        return False
+    return not _is_second(taker.definition_id, stimulus.business_key, begun)
+
+
+def _is_second(definition_id: str, key: str | None, begun: set[tuple[str, str | None]]) -> bool:
     """Of two messages with one key the instance that the first makes may be waiting for the second."""
-    start = (taker.definition_id, message.correlation_key)
-    if message.correlation_key is None or start not in begun:
+    start = (definition_id, key)
+    if key is None or start not in begun:
         begun.add(start)
         return False
     return True

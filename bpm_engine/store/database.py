@@ -5,6 +5,7 @@ Everything else in the store is written once. `connect` opens nothing; the first
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
@@ -61,6 +62,10 @@ class Database(Protocol):
 
     def lock_migrations(self, connection: sa.Connection) -> None:
         """From here on only this transaction migrates."""
+
+    def lock_names(self, connection: sa.Connection, names: Sequence[str]) -> None:
+        """Until its end only this transaction holds these names; wait for others that do. Sorted, so that two
+        never wait for each other."""
 
     def arrange_security(self, connection: sa.Connection, wanted: bool | None) -> None:
         """Row-level security by tenant on or off; None: as it is, new tables included."""

@@ -6,7 +6,7 @@ inside each transaction, and wake-ups use a direct connection.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from time import monotonic
@@ -155,6 +155,9 @@ class PostgreSQL:
     def lock_migrations(self, connection: sa.Connection) -> None:
         connection.execute(_LOCK_MIGRATIONS, {"number": MIGRATION_LOCK})
 
+    def lock_names(self, connection: sa.Connection, names: Sequence[str]) -> None:
+        connection.execute(_LOCK_NAMES, {"names": list(names)})
+
     def arrange_security(self, connection: sa.Connection, wanted: bool | None) -> None:
         security.arrange(connection, wanted)
 
@@ -217,6 +220,9 @@ ALL_TENANTS = "*"
 _ENTER_TENANT = sa.text("SELECT set_config('bpm.tenant', :tenant, true)")
 _TENANT = sa.text("SELECT current_setting('bpm.tenant', true)")
 _SETTING = sa.text("SELECT current_setting(:name)")
+_LOCK_NAMES = sa.text(
+    "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(CAST(:names AS text[])) AS name"
+)
 _LOCK_MIGRATIONS = sa.text("SELECT pg_advisory_xact_lock(:number)")
 _CLOCK = sa.select(sa.func.clock_timestamp(type_=Instant))
 _SET_TIMEOUTS = sa.text(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
@@ -151,6 +151,9 @@ class SQLite:
         """The level is ours to choose: `sqlite_synchronous`."""
 
     def lock_migrations(self, connection: sa.Connection) -> None:
+        """BEGIN IMMEDIATE was enough."""
+
+    def lock_names(self, connection: sa.Connection, names: Sequence[str]) -> None:
         """BEGIN IMMEDIATE was enough."""
 
     def arrange_security(self, connection: sa.Connection, wanted: bool | None) -> None:

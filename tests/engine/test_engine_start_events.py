@@ -97,6 +97,14 @@ def test_messages_that_come_together_make_one_instance(engine: Engine) -> None:
     assert _resting(engine) == [["look"]]
 
 
+def test_messages_that_were_there_before_the_process_make_one_instance(engine: Engine) -> None:
+    for name in ("order", "payment"):
+        assert engine.send_message(name, "7", {"number": 7}) == "buffered"
+    engine.deploy(PAIR)
+    engine.run_until_idle()
+    assert _resting(engine) == [["look"]]
+
+
 def test_a_start_that_needs_all_strikes_off_the_signal_that_came(engine: Engine) -> None:
     engine.deploy(TOGETHER)
     engine.send_signal("ready")
