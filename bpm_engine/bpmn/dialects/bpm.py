@@ -241,10 +241,10 @@ DIALECT = Dialect(
         attribute(
             "followUpDate", rows.USER_TASK, "follow_up_date", template("follow_up_date"), values=_TEMPLATE
         ),
-        attribute("formKey", rows.USER_TASK | rows.START_EVENT, "form_key", string("form_key")),
+        attribute("formKey", rows.USER_TASK, "form_key", string("form_key")),
         element(
             "field",
-            rows.USER_TASK | rows.START_EVENT,
+            rows.USER_TASK,
             "fields",
             _field,
             part("name", required=True),

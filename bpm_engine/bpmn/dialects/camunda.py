@@ -103,7 +103,7 @@ def _connector(draft: Draft, node: etree._Element) -> None:
 
 FORM_PROPERTY = element(
     "formProperty",
-    rows.USER_TASK | rows.START_EVENT,
+    rows.USER_TASK,
     "fields",
     form_property,
     part("id", "name"),
@@ -122,6 +122,7 @@ FORM_PROPERTY = element(
 )
 
 PROPERTIES_NOTE = "handlers and external workers are given them, other elements make nothing of them"
+START_FORM_NOTE = "a start has no form here; check what you hand to `start`"
 DECISION_NOTE = "decision tables do not run here; the handler of that topic decides"
 
 DIALECT = Dialect(
@@ -161,8 +162,10 @@ DIALECT = Dialect(
         attribute("dueDate", rows.USER_TASK, "due_date", template("due_date")),
         attribute("followUpDate", rows.USER_TASK, "follow_up_date", template("follow_up_date")),
         attribute("priority", rows.USER_TASK, "priority", text("priority")),
-        attribute("formKey", rows.USER_TASK | rows.START_EVENT, "form_key", string("form_key")),
-        attribute("formRef", rows.USER_TASK | rows.START_EVENT, "form_key", string("form_key")),
+        attribute("formKey", rows.USER_TASK, "form_key", string("form_key")),
+        attribute("formRef", rows.USER_TASK, "form_key", string("form_key")),
+        *ignored_attributes("formKey formRef", rows.START_EVENT, START_FORM_NOTE),
+        *ignored_elements("formData formProperty", rows.START_EVENT, START_FORM_NOTE),
         *harmless_attributes(
             "formRefBinding formRefVersion", rows.USER_TASK | rows.START_EVENT, "forms are not deployed here"
         ),
@@ -176,7 +179,7 @@ DIALECT = Dialect(
         ),
         element(
             "formData",
-            rows.USER_TASK | rows.START_EVENT,
+            rows.USER_TASK,
             "fields",
             form_data,
             part("businessKey", note="the business key is given to `start`", treatment=Treatment.IGNORED),

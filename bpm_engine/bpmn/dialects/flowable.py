@@ -8,7 +8,7 @@ from __future__ import annotations
 from lxml import etree
 
 from bpm_engine.bpmn.dialects import rows
-from bpm_engine.bpmn.dialects.camunda import FORM_PROPERTY
+from bpm_engine.bpmn.dialects.camunda import FORM_PROPERTY, START_FORM_NOTE
 from bpm_engine.bpmn.dialects.draft import Draft, TopicRank
 from bpm_engine.bpmn.dialects.readers import (
     built_in_type,
@@ -105,8 +105,10 @@ _ROWS: tuple[AnyRow, ...] = (
     attribute("dueDate", rows.USER_TASK, "due_date", template("due_date")),
     attribute("followUpDate", rows.USER_TASK, "follow_up_date", template("follow_up_date")),
     attribute("priority", rows.USER_TASK, "priority", text("priority")),
-    attribute("formKey", rows.USER_TASK | rows.START_EVENT, "form_key", string("form_key")),
+    attribute("formKey", rows.USER_TASK, "form_key", string("form_key")),
     FORM_PROPERTY,
+    *ignored_attributes("formKey", rows.START_EVENT, START_FORM_NOTE),
+    *ignored_elements("formProperty", rows.START_EVENT, START_FORM_NOTE),
     *ignored_attributes("owner category", rows.USER_TASK, "a task has an assignee and candidates"),
     *ignored_attributes(
         "businessCalendarName taskIdVariableName activeTaskIdVariableName taskCompleterVariableName",

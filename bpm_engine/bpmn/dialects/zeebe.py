@@ -5,7 +5,7 @@ from __future__ import annotations
 from lxml import etree
 
 from bpm_engine.bpmn.dialects import rows
-from bpm_engine.bpmn.dialects.camunda import DECISION_NOTE, PROPERTIES_NOTE
+from bpm_engine.bpmn.dialects.camunda import DECISION_NOTE, PROPERTIES_NOTE, START_FORM_NOTE
 from bpm_engine.bpmn.dialects.draft import Draft, TopicRank
 from bpm_engine.bpmn.dialects.readers import parse_flag, parse_integer
 from bpm_engine.bpmn.dialects.rows import (
@@ -260,7 +260,7 @@ DIALECT = Dialect(
         ),
         element(
             "formDefinition",
-            rows.USER_TASK | rows.START_EVENT,
+            rows.USER_TASK,
             "form_key",
             _form,
             part("formKey", "form_key"),
@@ -268,6 +268,7 @@ DIALECT = Dialect(
             part("externalReference", "form_key"),
             *_FORM_BINDING,
         ),
+        *ignored_elements("formDefinition", rows.START_EVENT, START_FORM_NOTE),
         *ignored_elements("userTaskForm", rows.PROCESS, "embedded forms are not read; use form fields"),
         element("versionTag", rows.PROCESS, "version_tag", _version_tag, part("value", "version_tag")),
         element(

@@ -31,7 +31,7 @@ def task(tag: str, attributes: str = "", inner: str = "") -> str:
         (task("serviceTask", "", '<bpm:retri attempts="1"/>'), "Did you mean bpm:retry?"),
         (task("serviceTask", "", '<bpm:retry attemps="1"/>'), "Did you mean bpm:attempts?"),
         (task("serviceTask", "", '<bpm:guard condition="x"/>'), "It belongs on: user task."),
-        (task("serviceTask", "", '<bpm:field name="x"/>'), "It belongs on: user task, start event."),
+        (task("serviceTask", "", '<bpm:field name="x"/>'), "It belongs on: user task."),
         (
             task(
                 "userTask",
