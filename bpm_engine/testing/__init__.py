@@ -19,15 +19,40 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bpm_engine.testing.clock import ManualClock
+    from bpm_engine.testing.coverage import Coverage
     from bpm_engine.testing.engine import TestEngine
     from bpm_engine.testing.expectation import Expectation
+    from bpm_engine.testing.permutation import Incoming, Permutation, permute
+    from bpm_engine.testing.scenarios import Cover, Scenario, Uncovered, cover
     from bpm_engine.testing.stubs import Stub, StubCall
 
-__all__ = ["Expectation", "ManualClock", "Stub", "StubCall", "TestEngine"]
+__all__ = [
+    "Cover",
+    "Coverage",
+    "Expectation",
+    "Incoming",
+    "ManualClock",
+    "Permutation",
+    "Scenario",
+    "Stub",
+    "StubCall",
+    "TestEngine",
+    "Uncovered",
+    "cover",
+    "permute",
+]
 
 _HOME_OF = {
+    "Cover": "scenarios",
+    "Coverage": "coverage",
     "Expectation": "expectation",
+    "Incoming": "permutation",
     "ManualClock": "clock",
+    "Permutation": "permutation",
+    "Scenario": "scenarios",
+    "Uncovered": "scenarios",
+    "cover": "scenarios",
+    "permute": "permutation",
     "Stub": "stubs",
     "StubCall": "stubs",
     "TestEngine": "engine",

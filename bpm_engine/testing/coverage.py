@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     id: str
 
 
-@dataclass
+@dataclass(slots=True)
 class FileCoverage:
     """What has run of one file."""
 
@@ -44,9 +44,9 @@ class FileCoverage:
     flows: Counter[Part] = field(default_factory=Counter)
     instances: Counter[str] = field(default_factory=Counter)
 
-    @cached_property
+    @property
     def loaded(self) -> Loaded:
-        return load(self.xml, soundness=False)
+        return _loaded(self.xml)
 
     @property
     def graphs(self) -> list[Graph]:
@@ -178,6 +178,11 @@ class Coverage:
 
     def _file(self, xml: str) -> FileCoverage:
         return self.files.setdefault(sha256(xml.encode()).hexdigest(), FileCoverage(xml))
+
+
+@lru_cache(maxsize=64)
+def _loaded(xml: str) -> Loaded:
+    return load(xml, soundness=False)
 
 
 def _style(count: int) -> Style:

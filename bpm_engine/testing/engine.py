@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from bpm_engine.api.views import IncidentView, InstanceView
 from bpm_engine.config import Config
@@ -16,7 +17,18 @@ from bpm_engine.testing.expectation import Expectation
 from bpm_engine.testing.stubs import Answer, Stub
 
 NO_HANDLER = "no_handler_registered"
-_watchers: list[Callable[[TestEngine], None]] = []
+
+
+class Watcher(Protocol):
+    """Who wants to know of all engines of a test run."""
+
+    def opened(self, engine: TestEngine) -> None: ...
+
+    def closing(self, engine: TestEngine) -> None:
+        """It can still be asked."""
+
+
+_watchers: list[Watcher] = []
 
 
 class TestEngine(Engine):
@@ -33,13 +45,21 @@ class TestEngine(Engine):
     ) -> None:
         self.clock = ManualClock()
         self.stubs: dict[str, Stub] = {}
+        self.is_closed = False
         super().__init__(url, config=config or Config(), clock=self.clock)
         for topic, function in (handlers or {}).items():
             self.handler(topic)(function)
         for file in files:
             self.deploy(file)
         for watcher in _watchers:
-            watcher(self)
+            watcher.opened(self)
+
+    def close(self) -> None:
+        if not self.is_closed:
+            for watcher in _watchers:
+                watcher.closing(self)
+        self.is_closed = True
+        super().close()
 
     # -------------------------------------------------------------- stubs
 
@@ -95,8 +115,8 @@ class TestEngine(Engine):
         return [step.node_id for step in self.history.steps(_id(instance))]
 
 
-def watch(watcher: Callable[[TestEngine], None]) -> Callable[[], None]:
-    """Be told of each engine that is made from now on; what is returned ends that."""
+def watch(watcher: Watcher) -> Callable[[], None]:
+    """Tell it of each engine from now on; what is returned ends that."""
     _watchers.append(watcher)
     return lambda: _watchers.remove(watcher)
 

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from bpm_engine.api.views import EventView, InstanceView
 from bpm_engine.core.state import InstanceStatus
+from bpm_engine.store.schema import OutboxStatus
 from bpm_engine.testing.texts import compared, compared_variables, listed, timeline
 
 if TYPE_CHECKING:
     from bpm_engine.testing.engine import TestEngine
-
-NOTHING = "(nothing)"
 
 
 class Expectation:
@@ -136,7 +135,7 @@ class Expectation:
     ) -> Self:
         """It has written this event for the outside world: so often, and at least once with these data."""
         __tracebackhide__ = True
-        events = self._events()
+        events = events_of(self._engine, self._id)
         found = [event for event in events if event.type == event_type and _contains(event.data, data or {})]
         if (not found) if times is None else len(found) != times:
             wanted = "at least once" if times is None else f"{times} times"
@@ -158,19 +157,21 @@ class Expectation:
     def _view(self) -> InstanceView:
         return self._engine.instances.get(self._id)
 
-    def _events(self) -> Sequence[EventView]:
-        found = [
-            event
-            for status in ("Pending", "Published", "Dead")
-            for event in self._engine.outbox.find(status=status, instance=self._id, limit=500)
-        ]
-        return sorted(found, key=lambda event: event.seq)
-
     def _fail(self, what: str, lines: Sequence[str]) -> NoReturn:
         __tracebackhide__ = True
         view = self._view()
         name = f"{view.definition_key} {view.business_key or view.id} ({view.status})"
         raise AssertionError("\n".join([f"{name} {what}", *lines, "  timeline:", self.timeline()]))
+
+
+def events_of(engine: TestEngine, instance_id: str) -> list[EventView]:
+    """What an instance has written for the outside world, in order."""
+    found = [
+        event
+        for status in OutboxStatus
+        for event in engine.outbox.find(status=status, instance=instance_id, limit=500)
+    ]
+    return sorted(found, key=lambda event: event.seq)
 
 
 def _contains(actual: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

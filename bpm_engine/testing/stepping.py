@@ -10,12 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import sqlalchemy as sa
+
 from bpm_engine.api.views import ExternalTask
 from bpm_engine.core.changes import Applied
+from bpm_engine.core.state import TimerStatus
 from bpm_engine.core.stimuli import LeaseExpired
 from bpm_engine.services.committer import claim_of
 from bpm_engine.services.step import Submission
 from bpm_engine.store import work as claims
+from bpm_engine.store.schema import timer
 from bpm_engine.testing.engine import TestEngine
 
 WORKER = "robot"
@@ -98,6 +102,15 @@ class Stepper:
 
     def next_due(self) -> datetime | None:
         return self.engine._runtime.timers.next_due()
+
+    def due_after(self, moment: datetime) -> datetime | None:
+        """When the first timer is due that is due later than this."""
+        waiting = sa.and_(timer.c.status == TimerStatus.SCHEDULED, timer.c.due_at > moment)
+        with self.engine._runtime.store.reading() as tx:
+            found: datetime | None = tx.execute(
+                sa.select(sa.func.min(timer.c.due_at)).where(waiting)
+            ).scalar()
+        return found
 
     def pass_until(self, moment: datetime) -> None:
         """Time passes, and the timers that are due by then fire."""
