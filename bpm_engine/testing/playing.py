@@ -54,7 +54,10 @@ def perform(stepper: Stepper, step: Step) -> None:
         case Set(process=process, variables=variables):
             engine.instances.set_variables(_running(stepper, process), variables)
         case Activate(process=process, node=node):
-            engine.instances.activate(_running(stepper, process), node)
+            instance_id = _running(stepper, process)
+            tokens = sorted(engine.instances.get(instance_id).tokens, key=lambda token: token.id)
+            scopes = [token.scope_id for token in tokens if token.node_id == step.select]
+            engine.instances.activate(instance_id, node, scope_id=scopes[step.rank])
     stepper.settle()
 
 

@@ -176,11 +176,15 @@ class Robots:
     def _activities(self, position: Position, token: Token) -> Iterator[Position]:
         place = self._place(position, token.instance_id, token.node_id)
         spec = self.terrain.node(place).spec
+        rank = sum(
+            other.waiting_for is Waiting.SELECTION and other.node_id == token.node_id and other.id < token.id
+            for other in position.tokens
+        )
         for element, _ in spec.enabled if isinstance(spec, bpmn.Selection) else ():
             told = stimuli.ActivitySelected(
                 instance_id=token.instance_id, node_id=element, scope_id=token.scope_id
             )
-            after = self.board.play(position, Activate(place.process, element), told)
+            after = self.board.play(position, Activate(place.process, element, place.node, rank), told)
             if after is not None:
                 yield after
 

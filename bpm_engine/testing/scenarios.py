@@ -11,7 +11,7 @@ counts. What could not be covered is reported with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from bpm_engine.api.deployments import read_source
 from bpm_engine.bpmn import load
 from bpm_engine.bpmn.graph import Flow, Graph, Work
 from bpm_engine.core.state import Variables
+from bpm_engine.errors import EngineError
 from bpm_engine.testing.board import Board, Library
 from bpm_engine.testing.coverage import Coverage
 from bpm_engine.testing.demand import Demand
@@ -113,11 +114,30 @@ def cover(
     source, _ = read_source(file)
     graphs = [graph for graph in load(source, soundness=False).require().graphs if graph.executable]
     planned, uncovered = _Planner(graphs, answers or {}, variables or {}).plan()
-    scenarios = tuple(Scenario(each.name, source, each.steps, each.flows, each.ends) for each in planned)
     coverage = Coverage.of(TestEngine(source))
-    for scenario in scenarios:
-        coverage.add(scenario.play())
-    return Cover(scenarios, tuple(uncovered), coverage)
+    scenarios: list[Scenario] = []
+    refused: dict[FlowOf, str] = {}
+    for each in planned:
+        scenario = Scenario(each.name, source, each.steps, each.flows, each.ends)
+        try:
+            with scenario.play() as engine:
+                coverage.add(engine)
+            scenarios.append(scenario)
+        except (AssertionError, EngineError) as error:
+            refused |= dict.fromkeys(each.flows, str(error).partition("\n")[0])
+    uncovered += _refused(
+        graphs, {flow: why for flow, why in refused.items() if flow not in coverage.taken()}
+    )
+    return Cover(tuple(scenarios), tuple(uncovered), coverage)
+
+
+def _refused(graphs: Sequence[Graph], refused: Mapping[FlowOf, str]) -> list[Uncovered]:
+    flows = {(graph.key, flow.id): flow for graph in graphs for flow in graph.flows.values()}
+    return [
+        Uncovered(process, flow_id, flow.source, flow.target, f"the engine did not follow the run: {why}")
+        for (process, flow_id), why in sorted(refused.items())
+        for flow in [flows[process, flow_id]]
+    ]
 
 
 def topics(graphs: Sequence[Graph]) -> list[str]:

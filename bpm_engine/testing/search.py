@@ -71,7 +71,7 @@ class Search:
     def find(self, target: Target) -> Found:
         """A run that takes the flow, or enters the node; if possible of a process that others do not call."""
         flow, place = target.flow, target.place
-        distances = self.terrain.distances([place])
+        distances = self.terrain.distances([self._goal(target)])
 
         def reached(position: Position) -> bool:
             if flow is not None:
@@ -81,12 +81,20 @@ class Search:
         def score(position: Position) -> int:
             return min((self._distance(position, token, distances) for token in position.tokens), default=FAR)
 
-        found = Found(None)
+        nearest, moves = None, 0
         for beginnings in self._begin():
             found = self._best_first(beginnings, score, reached, MOST_MOVES)
             if found.position is not None:
-                break
-        return found
+                return found
+            nearest, moves = nearest or found.nearest, moves + found.moves
+        return Found(None, nearest, moves)
+
+    def _goal(self, target: Target) -> Place:
+        """Where to go. What is inside an activity leaves it for the node behind, not for the activity."""
+        node = self.terrain.node(target.place)
+        if target.flow is not None and self.terrain.contents(target.place, node):
+            return Place(target.place.process, target.flow.target)
+        return target.place
 
     def end(self, position: Position) -> Position:
         """From a position to where everything has ended; itself, if no way is found."""
@@ -160,5 +168,6 @@ def _looks(position: Position) -> object:
         for scope in position.snapshot.scopes.values()
         if scope.live
     )
-    waits = sorted((timer.node_id, timer.fired) for timer in position.timers)
-    return (tuple(tokens), tuple(scopes), tuple(waits))
+    timers = sorted((timer.node_id, timer.event, timer.fired) for timer in position.timers)
+    awaited = sorted((each.node_id, each.event, each.name) for each in position.subscriptions)
+    return (tuple(tokens), tuple(scopes), tuple(timers), tuple(awaited))

@@ -121,6 +121,8 @@ class Activate:
 
     process: str
     node: str
+    select: str  # the node where the sub-process waits for that
+    rank: int = 0
 
     def __str__(self) -> str:
         return f"{self.node} is activated"

@@ -112,20 +112,25 @@ class Terrain:
         if node.kind is Kind.WORK:
             yield from (catcher.place for catcher in self._catchers(place) if _is_error(catcher))
 
-    def _exits(self, place: Place, node: Node) -> list[Place]:
+    def _exits(self, place: Place, node: Node, seen: frozenset[Place] = frozenset()) -> list[Place]:
+        """Where a token goes when it is done here; `seen`: processes may call themselves."""
         graph = self.graphs[place.process]
         if node.is_undo:  # when it is done, whoever has asked for the compensation goes on
             return list(_compensating(graph))
         if node.outgoing:
             return [Place(graph.key, flow.target) for flow in node.outgoing]
-        if node.scope != graph.key:
-            outside = Place(graph.key, node.scope)
-            return self._exits(outside, self.node(outside))
         return [
             way
-            for caller in self._callers.get(graph.key, ())
-            for way in self._exits(caller, self.node(caller))
+            for outside in self._around(place, node)
+            if outside not in seen
+            for way in self._exits(outside, self.node(outside), seen | {outside})
         ]
+
+    def _around(self, place: Place, node: Node) -> list[Place]:
+        """The sub-process that a node is in, or the activities that call its process."""
+        if node.scope != place.process:
+            return [Place(place.process, node.scope)]
+        return self._callers.get(place.process, [])
 
     def _events_around(self, place: Place) -> Iterator[Place]:
         """Events from outside that may take a token from here: at its own boundary, or in its scope."""
@@ -158,16 +163,14 @@ class Terrain:
         for node_id in (*undone, *(handler for handler in handlers if handler)):
             yield Place(graph.key, node_id)
 
-    def _catchers(self, place: Place) -> Iterator[Catcher]:
+    def _catchers(self, place: Place, seen: frozenset[Place] = frozenset()) -> Iterator[Catcher]:
         """Everything that may catch what is thrown at a place, from the inside out."""
         graph, node = self.graphs[place.process], self.node(place)
         for node_id in (*node.boundary, *_starts(graph, graph.scopes[node.scope].handlers)):
             yield from (Catcher(Place(graph.key, node_id), event) for event in _events(graph, node_id))
-        outside = (
-            [Place(graph.key, node.scope)] if node.scope != graph.key else self._callers.get(graph.key, [])
-        )
-        for each in outside:
-            yield from self._catchers(each)
+        for outside in self._around(place, node):
+            if outside not in seen:
+                yield from self._catchers(outside, seen | {outside})
 
     def _codes(self, place: Place) -> list[str]:
         """The codes of errors that work at a place could raise to some effect."""

@@ -56,14 +56,30 @@ def render_api() -> str:
             *(line for name in bpm_engine.__all__ for line in _view(name)),
             "## For your tests",
             "",
-            "`from bpm_engine.testing import TestEngine, ManualClock`",
+            "From `bpm_engine.testing`; pytest finds the fixture `bpm_engine` and the option "
+            "`--bpm-coverage=DIR` by itself. See [test a process](../how-to/test-a-process.md).",
             "",
-            *_call("TestEngine", testing.TestEngine, _first(testing.TestEngine)),
-            *_call("engine.waiting_at", testing.TestEngine.waiting_at, _first(testing.TestEngine.waiting_at)),
-            *_call("engine.path", testing.TestEngine.path, _first(testing.TestEngine.path)),
-            *_call("engine.clock.advance", testing.ManualClock.advance, _first(testing.ManualClock.advance)),
+            *_testing(),
         ]
     )
+
+
+def _testing() -> Iterator[str]:
+    kit = testing.TestEngine
+    for name, call in (
+        ("TestEngine", kit),
+        *(
+            (f"engine.{method.__name__}", method)
+            for method in (kit.stub, kit.expect, kit.waiting_at, kit.path)
+        ),
+        ("engine.clock.advance", testing.ManualClock.advance),
+        ("cover", testing.cover),
+        ("permute", testing.permute),
+    ):
+        yield from _call(name, call, inspect.getdoc(call) or "")
+    for name, method in inspect.getmembers(testing.Expectation, inspect.isfunction):
+        if not name.startswith("_"):
+            yield from _call(f"engine.expect(…).{name}", method, inspect.getdoc(method) or "")
 
 
 def _subject(name: str, subject: object) -> Iterator[str]:

@@ -17,7 +17,10 @@ HistoryEntry IncidentView InstanceView InvalidInputError LeaseLostError MessageR
 Problem Retry RetryLater ScheduleView StepView TaskView TokenView UnavailableError Work
 AttemptView CommentView ExternalTask FormField Health
 """
-TESTING = "Expectation ManualClock Stub StubCall TestEngine"
+TESTING = """
+Cover Coverage Expectation Incoming ManualClock Permutation Scenario Stub StubCall TestEngine Uncovered
+cover permute
+"""
 CALLS = {
     "": "begin close data_store deploy doctor handler health observe run run_until_idle running send_message "
     "send_signal start tenant",

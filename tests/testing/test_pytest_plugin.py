@@ -92,11 +92,13 @@ def test_coverage_is_added_up_over_the_run(project: pytest.Pytester, spread: tup
     )
     result = project.runpytest_subprocess("--bpm-coverage=out", *spread)
     result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["*coverage of processes*", "order: 14 of 18 flows, 15 of 25 nodes, 3 instances"])
+    result.stdout.fnmatch_lines(
+        ["*coverage of processes*", "order: 14 of 18 flows, 15 of 25 nodes, 3 instances"]
+    )
     told = (project.path / "out" / "coverage.txt").read_text()
     assert "not taken: flow_apologised (apologise -> order_cancelled)" in told
     picture = (project.path / "out" / "order.svg").read_text()
-    assert picture.startswith("<svg")
+    assert "<svg" in picture
     assert "3×" in picture  # order_received, by all three
 
 
