@@ -9,13 +9,17 @@ WORKERS ?= 2
 DEMO    ?= build/demo
 # More for the demo, such as DEMO_ARGS='--orders 1000 --database postgresql://localhost/test'
 DEMO_ARGS ?=
+# How much chaos, such as CHAOS_ARGS='--instances 10000 --kills 800 --restarts 8'
+CHAOS_ARGS ?=
+# Which mutants, by name; all of them unless some are named
+MUTANTS_ARGS ?=
 # More for pytest, such as PYTEST_ARGS='tests/unit -k parse'
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check format bench docs clean
+.PHONY: help demo test check format bench chaos mutants docs clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-8s %s\n", $$1, $$2 }'
@@ -41,6 +45,12 @@ bench: $(VENV)/.installed ## Run the benchmarks in bench/, one after the other
 	    test -e $$script || { echo "There are no benchmarks yet."; exit 0; }; \
 	    echo "== $$script"; $(BIN)/python $$script || exit 1; \
 	done
+
+chaos: $(VENV)/.installed-test ## Kill, stop and cut off everything while processes run; see that nothing is lost
+	@PYTHONPATH=tests $(BIN)/python -m support.chaos $(CHAOS_ARGS)
+
+mutants: $(VENV)/.installed-test ## Put known bugs into a copy of the code, one by one; see that a test finds each
+	@PYTHONPATH=tests $(BIN)/python -m support.mutants $(MUTANTS_ARGS)
 
 docs: $(VENV)/.installed-docs ## Write the generated pages and pictures anew, build the site into site/
 	@$(BIN)/python docs/generate.py

@@ -1,10 +1,12 @@
 """Named crash points: places where a test may kill, stop or break the process. Free when off.
 
-`BPM_CRASH=name:hit:action` arms one point: the `hit`-th time it is reached, `action` happens.
+`BPM_CRASH=name:hit:action` arms a point: the `hit`-th time it is reached, `action` happens. A comma separates
+several.
 
 kill      SIGKILL of this process
 stop      SIGSTOP of this process, until someone sends SIGCONT
 raise     `CrashError`, as if the code there had a bug
+cut       the connections to the database break, as told by `cut_with`
 lose      at `commit` only: the COMMIT is carried out, its answer is lost
 
 Production code calls `crash_point("name")`; with nothing armed that is one comparison.
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 
 POINTS: dict[str, str] = {}
@@ -38,46 +41,50 @@ def declare(name: str, reached: str) -> str:
     return name
 
 
-def _from_environment() -> _Armed | None:
-    text = os.environ.get("BPM_CRASH")
-    if not text:
-        return None
-    name, hit, action = text.split(":")
-    return _Armed(name, int(hit), action)
+def _from_environment() -> list[_Armed]:
+    texts = os.environ.get("BPM_CRASH", "")
+    parts = [text.split(":") for text in texts.split(",") if text]
+    return [_Armed(name, int(hit), action) for name, hit, action in parts]
 
 
 _armed = _from_environment()
 _record = os.environ.get("BPM_CRASH_RECORD")  # a file that collects the names of the points reached
 _recorded: set[str] = set()
+_cutters: list[Callable[[], None]] = []
 
 
 def arm(name: str, hit: int, action: str) -> None:
-    global _armed
-    _armed = _Armed(name, hit, action)
+    _armed.append(_Armed(name, hit, action))
+
+
+def cut_with(cutter: Callable[[], None]) -> None:
+    """What breaks the connections of this process: a test knows them, the engine does not collect them."""
+    _cutters.append(cutter)
 
 
 def disarm() -> None:
-    global _armed
-    _armed = None
+    _armed.clear()
 
 
 def crash_point(name: str) -> None:
-    if _armed is None and _record is None:
+    if not _armed and _record is None:
         return
     if _record is not None and name not in _recorded:
         _note(name)
-    if _armed is not None and _armed.name == name and _armed.action != "lose":
-        _armed.seen += 1
-        if _armed.seen == _armed.hit:
-            _act(_armed.action, name)
+    for armed in _armed:
+        if armed.name == name and armed.action != "lose":
+            armed.seen += 1
+            if armed.seen == armed.hit:
+                _act(armed.action, name)
 
 
 def loses_commit(name: str) -> bool:
     """Whether the answer of the COMMIT about to be sent shall be lost."""
-    if _armed is None or _armed.name != name or _armed.action != "lose":
-        return False
-    _armed.seen += 1
-    return _armed.seen == _armed.hit
+    for armed in _armed:
+        if armed.name == name and armed.action == "lose":
+            armed.seen += 1
+            return armed.seen == armed.hit
+    return False
 
 
 def _note(name: str) -> None:
@@ -95,5 +102,8 @@ def _act(action: str, name: str) -> None:
             os.kill(os.getpid(), signal.SIGSTOP)
         case "raise":
             raise CrashError(f"crash point {name}")
+        case "cut":
+            for cutter in _cutters:
+                cutter()
         case _:
             raise ValueError(f"crash point {name} cannot {action}")

@@ -16,6 +16,7 @@ from bpm_engine.bpmn.graph import Graph, MessageEvent, Node, SignalEvent, TimerE
 from bpm_engine.bpmn.load import Loaded
 from bpm_engine.core import starting, timing
 from bpm_engine.core.state import SubscriptionKind
+from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import ConflictError, DefinitionError, InvalidInputError
 from bpm_engine.problems import error
 from bpm_engine.services.step import new_id
@@ -30,6 +31,7 @@ NOTHING_EXECUTABLE = error(
     "A deployment needs at least one process that can be executed.",
     'Set isExecutable="true" on the process.',
 )
+WRITTEN = declare("deploy.written", "definitions and what starts them are written, nothing is committed")
 ATTEMPTS = 5  # two deployments at once want the same version number
 
 
@@ -101,6 +103,7 @@ class Deployments:
         definitions.add_definitions(tx, rows)
         for row in rows:
             open_starts(tx, row, graphs[row.key])
+        crash_point(WRITTEN)
         return [(row, graphs[row.key]) for row in rows]
 
 

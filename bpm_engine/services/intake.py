@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from bpm_engine.core.changes import Applied, Refused, Stale
 from bpm_engine.core.state import Subscription, Variables
 from bpm_engine.core.stimuli import MessageDelivered, Started
+from bpm_engine.crash import crash_point, declare
 from bpm_engine.store import inbox, messages
 from bpm_engine.store.messages import Message, StartSubscription
 from bpm_engine.store.transaction import Transaction
@@ -24,6 +25,7 @@ from bpm_engine.store.transaction import Transaction
 if TYPE_CHECKING:
     from bpm_engine.services.step import Played, Submission
 
+RECEIVED = declare("message.received", "messages from outside are written, nobody has taken them")
 BUFFER_FULL = "MESSAGE_BUFFER_FULL"
 
 
@@ -96,6 +98,8 @@ def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) 
     written = (
         messages.add_messages(tx, [each.row(tx.now()) for each in incoming]) if incoming else frozenset()
     )
+    if written:
+        crash_point(RECEIVED)
     takers = _takers(tx, [*written, *(s.message for s in found if s.message is not None)], submissions)
     ready = []
     begun: set[tuple[str, str | None]] = set()

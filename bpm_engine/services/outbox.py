@@ -31,6 +31,7 @@ from bpm_engine.store.transaction import Transaction
 
 logger = logging.getLogger("bpm_engine.outbox")
 
+LEASED = declare("outbox.leased", "events are leased, none is published")
 PUBLISHED = declare("outbox.published", "events are published, none is marked")
 MARKED = declare("outbox.marked", "events are marked, the transaction is not committed")
 
@@ -136,6 +137,8 @@ class OutboxDispatcher:
             )
             if events:
                 self._origins.update(load_origins(tx, {event.instance_id for event in events}))
+        if events:
+            crash_point(LEASED)
         self._submit(events, begun)
         return len(events)
 

@@ -43,6 +43,8 @@ ROUNDS = 100  # of "the core needs more": each loads something new, so this is n
 LOCKED = declare("step.locked", "the call trees are locked, nothing is loaded")
 LOADED = declare("step.loaded", "the snapshot is loaded, nothing is decided")
 PLAYED = declare("step.played", "the core has decided, nothing is written")
+CONSUMED = declare("message.consumed", "what was waited for has moved on, its message is marked as taken")
+DELIVERED = declare("signal.delivered", "deliveries of signals are marked as made")
 WRITTEN = declare("step.written", "everything is written, nothing is committed")
 
 
@@ -345,9 +347,11 @@ def _settle_waits(tx: Transaction, result: Played) -> None:
         missing = taken.keys() - messages.consume_messages(tx, taken)
         if missing:
             raise MessagesTakenError(frozenset(missing))
+        crash_point(CONSUMED)
     finished = [s.delivery for s in result.played if s.delivery and isinstance(s.outcome, Applied | Stale)]
     if finished:
         messages.finish_deliveries(tx, finished, DeliveryStatus.DONE)
+        crash_point(DELIVERED)
 
 
 def _note_beginnings(submissions: Iterable[Submission], made: Changes) -> None:

@@ -14,9 +14,12 @@ import sqlalchemy as sa
 
 from bpm_engine.core.changes import Stale
 from bpm_engine.core.stimuli import Stimulus, WorkCompleted
+from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import InvalidInputError
 from bpm_engine.services.step import Handoff, Played, Step, Submission
 from bpm_engine.store.store import Store
+
+WROTE = declare("handler.wrote", "a transactional handler has written, its token has not moved")
 
 
 class StaleClaimError(Exception):
@@ -61,6 +64,7 @@ def run_in_transaction(
         stimulus = call(GuardedConnection(tx.connection))
         if not isinstance(stimulus, WorkCompleted):
             raise BadResultError(stimulus)
+        crash_point(WROTE)
         submission = Submission(stimulus=stimulus, root=root)
         step.play(tx, [submission], played, wait=True, handoff=handoff)
         if isinstance(submission.outcome, Stale):

@@ -18,6 +18,7 @@ from msgspec.structs import astuple
 
 from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import Instance, Scope, Variables
+from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import ConflictError
 from bpm_engine.store import records, rows
 from bpm_engine.store.bulk import NOW, Bulk, Values, inserting, updating
@@ -35,6 +36,28 @@ IDENTITY = ("id", "tenant_id", "instance_id", "root_instance_id")
 COUNTERS = ("live", "parked", "inclusive_waiting", "conditional", "steps", "seq", "population")
 
 
+# Crash points: each is passed only when rows of its kind are written.
+INSTANCES = declare("write.instances", "new instances are written, their tokens are not")
+TOKENS = declare("write.tokens", "new tokens are written")
+JOINS = declare("write.joins", "new joins are written: the first arrival")
+TIMERS = declare("write.timers", "new timers are written")
+SUBSCRIPTIONS = declare("write.subscriptions", "new waits for events are written")
+TASKS = declare("write.tasks", "new human tasks are written")
+COMPENSATIONS = declare("write.compensations", "it is written what can be undone")
+FENCED = declare("write.fenced", "changed tokens have passed the fence")
+VARIABLES = declare("write.variables", "counters and variables of scopes are written")
+CHANGED = declare("write.changed_instances", "changed instances are written, such as one that ends")
+FIRED_JOINS = declare("write.changed_joins", "changed joins are written, such as one that fires")
+ENDED_TIMERS = declare("write.changed_timers", "changed timers are written: fired or cancelled")
+ENDED_WAITS = declare("write.changed_subscriptions", "changed waits are written: taken or cancelled")
+ENDED_TASKS = declare("write.changed_tasks", "changed human tasks are written, such as completed ones")
+UNDONE = declare("write.changed_compensations", "it is written what is being undone, or was")
+LOG = declare("write.log", "history is written, its events are not")
+OUTBOX = declare("write.outbox", "events are written")
+THROWN = declare("write.messages", "thrown messages are written")
+SIGNALLED = declare("write.signals", "deliveries of thrown signals are written")
+
+
 class StaleTokensError(ConflictError):
     """Tokens have changed since they were loaded."""
 
@@ -45,45 +68,53 @@ class StaleTokensError(ConflictError):
 
 def apply(tx: Transaction, changes: Changes, *, message_ttl: timedelta = timedelta(hours=1)) -> None:
     """Write `changes`. Statements: at most two per table, whatever the number of rows."""
-    _write_instances(tx, INSERT_INSTANCES, changes.instances.inserted)
+    _write_instances(tx, INSERT_INSTANCES, changes.instances.inserted, INSTANCES)
     _write(tx, INSERT_SCOPES, changes.scopes.inserted)
-    _write(tx, INSERT_TOKENS, changes.tokens.inserted)
-    _write(tx, INSERT_JOINS, changes.joins.inserted)
-    _write(tx, INSERT_TIMERS, changes.timers.inserted)
-    _write(tx, INSERT_SUBSCRIPTIONS, changes.subscriptions.inserted)
-    _write(tx, INSERT_TASKS, changes.tasks.inserted)
-    _write(tx, INSERT_COMPENSATIONS, changes.compensations.inserted)
+    _write(tx, INSERT_TOKENS, changes.tokens.inserted, TOKENS)
+    _write(tx, INSERT_JOINS, changes.joins.inserted, JOINS)
+    _write(tx, INSERT_TIMERS, changes.timers.inserted, TIMERS)
+    _write(tx, INSERT_SUBSCRIPTIONS, changes.subscriptions.inserted, SUBSCRIPTIONS)
+    _write(tx, INSERT_TASKS, changes.tasks.inserted, TASKS)
+    _write(tx, INSERT_COMPENSATIONS, changes.compensations.inserted, COMPENSATIONS)
     _update_tokens(tx, changes)
     _update_scopes(tx, changes.scopes.updated, changes.patches)
     if changes.places:
         UPDATE_PLACES.execute(tx, sorted(changes.places.items()))
-    _write_instances(tx, UPDATE_INSTANCES, changes.instances.updated)
-    _write(tx, UPDATE_JOINS, changes.joins.updated)
-    _write(tx, UPDATE_TIMERS, changes.timers.updated)
-    _write(tx, UPDATE_SUBSCRIPTIONS, changes.subscriptions.updated)
-    _write(tx, UPDATE_TASKS, changes.tasks.updated)
-    _write(tx, UPDATE_COMPENSATIONS, changes.compensations.updated)
-    _write(tx, INSERT_LOG, changes.log)
-    _write(tx, INSERT_OUTBOX, changes.outbox)
+    _write_instances(tx, UPDATE_INSTANCES, changes.instances.updated, CHANGED)
+    _write(tx, UPDATE_JOINS, changes.joins.updated, FIRED_JOINS)
+    _write(tx, UPDATE_TIMERS, changes.timers.updated, ENDED_TIMERS)
+    _write(tx, UPDATE_SUBSCRIPTIONS, changes.subscriptions.updated, ENDED_WAITS)
+    _write(tx, UPDATE_TASKS, changes.tasks.updated, ENDED_TASKS)
+    _write(tx, UPDATE_COMPENSATIONS, changes.compensations.updated, UNDONE)
+    _write(tx, INSERT_LOG, changes.log, LOG)
+    _write(tx, INSERT_OUTBOX, changes.outbox, OUTBOX)
     if changes.messages:
         buffer_thrown(tx, changes.messages, expires_at=tx.now() + message_ttl)
+        crash_point(THROWN)
     if changes.signals:
         fan_out(tx, changes.signals)
+        crash_point(SIGNALLED)
 
 
-def _write(tx: Transaction, bulk: Bulk, changed: Sequence[Struct]) -> int:
-    return bulk.execute(tx, changed) if changed else 0
+def _write(tx: Transaction, bulk: Bulk, changed: Sequence[Struct], point: str | None = None) -> int:
+    if not changed:
+        return 0
+    written = bulk.execute(tx, changed)
+    if point is not None:
+        crash_point(point)
+    return written
 
 
-def _write_instances(tx: Transaction, bulk: Bulk, changed: Sequence[Instance]) -> None:
+def _write_instances(tx: Transaction, bulk: Bulk, changed: Sequence[Instance], point: str) -> None:
     """With the time from which the row may be deleted, derived from its end and its retention."""
     if changed:
         bulk.execute(tx, [(*astuple(record), purge_time(record)) for record in changed])
+        crash_point(point)
 
 
 def _update_tokens(tx: Transaction, changes: Changes) -> None:
     changed = changes.tokens.updated
-    if _write(tx, UPDATE_TOKENS, changed) == len(changed):
+    if _write(tx, UPDATE_TOKENS, changed, FENCED) == len(changed):
         return
     versions = tx.execute(VERSIONS, {"ids": rows.ids(record.id for record in changed)})
     written = {row.id: row.version for row in versions}
@@ -116,6 +147,7 @@ def _update_scopes(tx: Transaction, changed: Sequence[Scope], patches: dict[str,
     patched = [(*row, patches[row[0]]) for row in given if row[0] in patches]
     if patched:
         UPDATE_SCOPES_AND_VARIABLES.execute(tx, patched)
+        crash_point(VARIABLES)
 
 
 def _inserting(shape: Shape[R], *more: sa.Column[Any], **constants: sa.ColumnElement[Any]) -> Bulk:

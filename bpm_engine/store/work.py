@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from bpm_engine.core.external import MARK
 from bpm_engine.core.state import Instance, Token, TokenState, Variables
 from bpm_engine.core.stimuli import Claim
+from bpm_engine.crash import crash_point, declare
 from bpm_engine.store import rows
 from bpm_engine.store.database import Database
 from bpm_engine.store.records import INSTANCE, TOKEN
@@ -33,6 +34,9 @@ UNTIL = sa.bindparam("until", type_=Instant)
 OWNER = sa.bindparam("owner", type_=sa.Text())
 LIMIT = sa.bindparam("limit", type_=sa.Integer())
 AUTOMATIC = ""  # how the index calls a token without a topic: one that only the engine itself carries on
+
+CLAIMED = declare("claim.updated", "tokens are claimed, the transaction is not committed")
+EXTENDED = declare("leases.extended", "leases are extended, the transaction is not committed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +89,10 @@ def claim_tokens(
             "excluded_prefixes": _texts(topics.excluded_prefixes),
         }
         claimed = tx.execute(claim_of_topics(tx.database), values)
-    return sorted(TOKEN.read(claimed), key=lambda t: (-t.priority, t.id))
+    tokens = sorted(TOKEN.read(claimed), key=lambda t: (-t.priority, t.id))
+    if tokens:
+        crash_point(CLAIMED)
+    return tokens
 
 
 def load_work(tx: Transaction, tokens: Sequence[Token]) -> list[Work]:
@@ -122,6 +129,7 @@ def extend_leases(tx: Transaction, claims: Sequence[Claim], until: datetime) -> 
     given = rows.rows([(c.token_id, c.version, c.owner) for c in claims])
     values = {"given": given, "until": until, "now": tx.now()}
     extended = frozenset(row.id for row in tx.execute(EXTEND, values))
+    crash_point(EXTENDED)
     held = frozenset(row.id for row in tx.execute(STILL_HELD, {"given": given}))
     return Extension(extended, frozenset(c.token_id for c in claims) - held)
 

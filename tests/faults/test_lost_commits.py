@@ -29,7 +29,7 @@ def test_a_lost_answer_changes_nothing(
     expected = undisturbed_on(kind)
     site = sites(kind)
     begin(site)
-    worker = site.spawn(("commit", hit, "lose"), ONE_AT_A_TIME)
+    worker = site.spawn(("commit", hit, "lose"), settings=ONE_AT_A_TIME)
     wait_until(site.ended, "all has ended")
     worker.stop()
     check(site, expected)

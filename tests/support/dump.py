@@ -1,8 +1,8 @@
 """A database as text in which two runs of the same processes are equal, however often workers were lost.
 
-Left out: times, versions, attempts, leases and who held them, what history tells of recoveries, and the
-numbers that count history. Ids are numbered in order of appearance; rows of a call tree are in order of
-creation.
+Left out: times, versions, attempts, leases and who held them, what history tells of recoveries and of
+attempts that failed, and the numbers that count history. Ids are numbered in order of appearance; rows of a
+call tree are in order of creation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bpm_engine.store.store import Store
 VARYING = frozenset(
     ["version", "attempt", "attempts", "recoveries", "lease_owner", "seq", "order", "xml", "steps"]
 )
-NOT_COMPARED = frozenset({LogKind.RECOVERED})
+NOT_COMPARED = frozenset({LogKind.RECOVERED, LogKind.FAILED})
 IDS = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[^\"]*")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import signal
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 from support.ledger import Ledger
-from support.workers import Nursery, Worker, wait_until
+from support.workers import Crash, Nursery, Worker, wait_until
 
 from bpm_engine.core.state import Token, TokenState
 from bpm_engine.engine import Engine
@@ -34,15 +34,18 @@ class Site:
     ledger: Ledger
     nursery: Nursery
     workers: list[Worker] = field(default_factory=list)
+    model: str = MODEL
 
     @property
     def store(self) -> Store:
         return self.engine._runtime.store
 
     def spawn(
-        self, crash: tuple[str, int, str] | None = None, settings: Mapping[str, Any] | None = None
+        self, *crashes: Crash, settings: Mapping[str, Any] | None = None, only: Sequence[str] = ()
     ) -> Worker:
-        worker = self.nursery.spawn(self.url, MODEL, self.ledger.path, crash=crash, settings=settings)
+        worker = self.nursery.spawn(
+            self.url, self.model, self.ledger.path, crashes=crashes, settings=settings, only=only
+        )
         self.workers.append(worker)
         return worker
 

@@ -1,18 +1,34 @@
 """A run that can be compared: one tour through everything that writes, and one scheduled start.
 
-What it leaves in the database after a disturbance must be what it leaves without.
+What it leaves in the database after a disturbance must be what it leaves without. A disturbance is one of the
+actions of `bpm_engine.crash` at one of its points.
 """
 
 from __future__ import annotations
 
+import signal
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from support.dump import dump
 from support.fault_models import SCHEDULED, TOUR
 from support.sites import Site
+from support.workers import CUT, Worker, wait_until
 
-ONE_AT_A_TIME: dict[str, Any] = {"worker_threads": 1, "committers": 1}  # so that runs can be compared
-EFFECTS = ["first", "left", "first#undo", "last"]
+LEASE = 0.6
+ONE_AT_A_TIME: dict[str, Any] = {  # so that runs can be compared
+    "worker_threads": 1,
+    "committers": 1,
+    "lease": LEASE,
+    "lease_extension": 0.15,
+    "outbox_lease": LEASE,
+    "poll": 0.05,
+    "lock_timeout": 1.0,
+    "idle_transaction_timeout": 1.0,  # a stopped process must not hold its locks for ever
+}
+EFFECTS = ["first", "left", "robot", "first#undo", "last"]
+RECOVERY = "recovery.found"  # reached only after a worker was lost
 
 
 def begin(site: Site) -> None:
@@ -25,7 +41,9 @@ def undisturbed(site: Site) -> str:
     """What a run leaves that nobody disturbs."""
     begin(site)
     site.finish(**ONE_AT_A_TIME)
-    return dump(site.store)
+    told = dump(site.store)
+    check(site, told)
+    return told
 
 
 def check(site: Site, expected: str) -> None:
@@ -33,4 +51,68 @@ def check(site: Site, expected: str) -> None:
     assert dump(site.store).splitlines() == expected.splitlines()
     assert [str(finding) for finding in site.engine.doctor()] == []
     (tour,) = site.engine.instances.find(definition="tour")
+    assert tour.status == "Completed"
     assert site.ledger.effects(tour.id) == EFFECTS
+
+
+def disturb(site: Site, action: str, points: Sequence[str], hit: int = 1) -> None:
+    """Do it to a worker, at these points one after the other; then everything comes to its end."""
+    if points[0] == RECOVERY:
+        _lose(site, "handler.before", 1)
+    match action:
+        case "kill":
+            for point in points:
+                _lose(site, point, hit)
+            site.finish(**ONE_AT_A_TIME)
+        case "cut":
+            _cut(site, points, hit)
+        case "stop":
+            for point in points:
+                _stop(site, point, hit)
+        case "raise":
+            worker = site.spawn(*((point, hit, action) for point in points), settings=ONE_AT_A_TIME)
+            wait_until(lambda: site.ended() or _help(site), "all has ended")
+            worker.stop()
+
+
+def _lose(site: Site, point: str, hit: int) -> None:
+    worker = site.spawn((point, hit, "kill"), settings=ONE_AT_A_TIME)
+    _wait(site, worker, lambda: not worker.is_alive())
+
+
+def _cut(site: Site, points: Sequence[str], hit: int) -> None:
+    worker = site.spawn(*((point, hit, "cut") for point in points), settings=ONE_AT_A_TIME)
+    _wait(site, worker, lambda: worker.output().count(CUT) == len(points))
+    wait_until(site.ended, "all has ended")
+    worker.stop()
+
+
+def _stop(site: Site, point: str, hit: int) -> None:
+    """It sleeps beyond its lease while another works; then it wakes up and believes to go on.
+
+    On SQLite it may hold the one write lock meanwhile, so that the other can only wait.
+    """
+    sleeper = site.spawn((point, hit, "stop"), settings=ONE_AT_A_TIME)
+    _wait(site, sleeper, sleeper.is_stopped)
+    other = site.spawn(settings=ONE_AT_A_TIME)
+    over = time.monotonic() + 2 * LEASE
+    wait_until(lambda: site.ended() or time.monotonic() > over, "the lease is over")
+    sleeper.signal(signal.SIGCONT)
+    wait_until(site.ended, "all has ended")
+    sleeper.stop()
+    other.stop()
+
+
+def _help(site: Site) -> bool:
+    """An operator: a fault of the engine itself becomes an incident, which is there to be retried."""
+    for incident in site.engine.incidents.find():
+        site.engine.incidents.retry(incident.id)
+    for instance in site.engine.instances.find(status="Suspended"):
+        site.engine.instances.resume(instance.id)
+    return False
+
+
+def _wait(site: Site, worker: Worker, happened: Callable[[], bool]) -> None:
+    points = worker.order.crashes
+    wait_until(lambda: happened() or site.ended(), f"{points} are reached")
+    assert happened(), f"not all of {points} were reached\n{worker.output()}"

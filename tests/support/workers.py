@@ -12,19 +12,23 @@ from __future__ import annotations
 import faulthandler
 import importlib
 import json
+import logging
 import os
 import random
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
+from weakref import WeakSet
 
+import psycopg
 import sqlalchemy as sa
 
 from bpm_engine import crash
@@ -37,6 +41,7 @@ from bpm_engine.store.store import Store
 TESTS = Path(__file__).parents[1]
 PATIENCE = 25.0  # seconds: the longest that anything here is waited for
 GLANCE = 0.02
+CUT = "the connections are cut"  # what a worker says when it happens to it
 SETTINGS: dict[str, Any] = {
     "lease": 1.0,
     "lease_extension": 0.3,
@@ -57,9 +62,13 @@ def wait_until(condition: Callable[[], object], what: str, patience: float = PAT
         select.select([], [], [], GLANCE)
 
 
+Crash = tuple[str, int, str]  # point, hit, action
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a worker shall be: `model` names a module with `register(engine, ledger_path)`."""
+    """What a worker shall be: `model` names a module with `register(engine, ledger_path)`, and perhaps
+    with `publisher(ledger_path)`."""
 
     url: str
     model: str
@@ -67,7 +76,8 @@ class Order:
     worker: str
     log: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    crash: tuple[str, int, str] | None = None  # point, hit, action
+    crashes: Sequence[Crash] = ()
+    only: Sequence[str] = ()  # of the services; none named: all
 
 
 class Worker:
@@ -105,6 +115,12 @@ class Worker:
                 wait_until(lambda: "most recent call first" in self.output(), "it has told", 5)
             raise AssertionError(f"worker {self.name} is still alive after {patience:g} s\n{self.output()}")
 
+    def is_stopped(self) -> bool:
+        """By SIGSTOP: `T` in proc(5)."""
+        with suppress(FileNotFoundError, ProcessLookupError):
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        return False
+
     def output(self) -> str:
         return Path(self.order.log).read_text(encoding="utf-8")
 
@@ -140,13 +156,14 @@ class Nursery:
         ledger: str,
         *,
         settings: Mapping[str, Any] | None = None,
-        crash: tuple[str, int, str] | None = None,
+        crashes: Sequence[Crash] = (),
+        only: Sequence[str] = (),
     ) -> Worker:
         self._number += 1
         name = f"worker-{self._number}"
         log = self._folder / f"{name}.log"
         log.touch()
-        order = Order(url, model, ledger, name, str(log), SETTINGS | dict(settings or {}), crash)
+        order = Order(url, model, ledger, name, str(log), SETTINGS | dict(settings or {}), crashes, only)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({name: getattr(order, name) for name in Order.__slots__}) + "\n")
@@ -214,6 +231,25 @@ def crew(spawn: Callable[[], Worker], store: Store, size: int, seed: int) -> Ite
 # ------------------------------------------------------------------ in the nursery's process
 
 
+def _prepare_to_cut() -> None:
+    """Know every connection of the pools, to break them as a network does: the socket, not the session."""
+    connections: WeakSet[psycopg.Connection[Any]] = WeakSet()
+
+    def note(connection: object, _record: object) -> None:
+        if isinstance(connection, psycopg.Connection):
+            connections.add(connection)
+
+    def cut() -> None:
+        for connection in list(connections):
+            if not connection.closed:
+                with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as broken:
+                    broken.shutdown(socket.SHUT_RDWR)
+        print(CUT, flush=True)
+
+    sa.event.listen(sa.pool.Pool, "connect", note)
+    crash.cut_with(cut)
+
+
 def _serve(order: Order) -> NoReturn:
     """The life of a worker."""
     descriptor = os.open(order.log, os.O_WRONLY | os.O_APPEND)
@@ -221,11 +257,17 @@ def _serve(order: Order) -> NoReturn:
     os.dup2(descriptor, 2)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     faulthandler.register(signal.SIGUSR1)
-    if order.crash is not None:
-        crash.arm(*order.crash)
-    engine = Engine(order.url, config=Config(worker_id=order.worker, **order.settings))
-    importlib.import_module(order.model).register(engine, order.ledger)
-    engine.run()
+    logging.getLogger("bpm_engine.events").setLevel(logging.INFO)  # so that events have a receiver
+    if order.crashes:
+        _prepare_to_cut()
+        for point, hit, action in order.crashes:
+            crash.arm(point, hit, action)
+    model = importlib.import_module(order.model)
+    publisher = model.publisher(order.ledger) if hasattr(model, "publisher") else None
+    config = Config(worker_id=order.worker, **order.settings)
+    engine = Engine(order.url, config=config, publisher=publisher)
+    model.register(engine, order.ledger)
+    engine.run(only=order.only or None)
     engine.close()
     os._exit(0)
 
