@@ -1,4 +1,4 @@
-"""Eight kinds of processes run while everything is killed, stopped and cut off. Nothing is lost or done twice.
+"""Eight kinds of processes run while everything is killed, stopped and cut off: nothing is lost or repeated.
 
 The same as `make chaos`, smaller. See support/chaos.
 """

@@ -104,11 +104,11 @@ def _events(ground: Ground, report: Report) -> Iterator[str]:
     yield from (f"event {each} never arrived" for each in committed.keys() - set(arrived))
     last: dict[str, int] = {}
     for key in arrived:
-        row = committed.get(key)
-        if row is not None:
-            if row.seq < last.get(str(row.instance_id), -1):
-                yield f"event {key} arrived after a later one of {row.instance_id}"
-            last[str(row.instance_id)] = row.seq
+        if key in committed:
+            sent = committed[key]
+            if sent.seq < last.get(str(sent.instance_id), -1):
+                yield f"event {key} arrived after a later one of {sent.instance_id}"
+            last[str(sent.instance_id)] = sent.seq
 
 
 def _rows(ground: Ground, report: Report) -> Iterator[str]:
