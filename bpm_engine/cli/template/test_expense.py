@@ -18,18 +18,17 @@ def engine() -> TestEngine:
 def test_a_small_expense_is_paid_at_once(engine: TestEngine) -> None:
     expense = engine.start("expense", {"amount": 40})
     engine.run_until_idle()
-    assert engine.instances.get(expense.id).status == "Completed"
-    assert engine.path(expense)[-2:] == ["pay", "paid"]
+    engine.expect(expense).completed(at="paid").passed("pay")
 
 
 def test_a_large_expense_waits_for_a_manager(engine: TestEngine) -> None:
     expense = engine.start("expense", {"amount": 400})
     engine.run_until_idle()
-    assert engine.waiting_at(expense) == ["approve"]
+    engine.expect(expense).waiting_at("approve")
     (task,) = engine.tasks.find(candidate_group="managers")
     engine.tasks.complete(task.id, {"approved": True}, user="mia", groups=["managers"])
     engine.run_until_idle()
-    assert engine.path(expense)[-1] == "paid"
+    engine.expect(expense).completed(at="paid")
 
 
 def test_after_three_days_it_is_refused(engine: TestEngine) -> None:
@@ -37,7 +36,7 @@ def test_after_three_days_it_is_refused(engine: TestEngine) -> None:
     engine.run_until_idle()
     engine.clock.advance("P3D")
     engine.run_until_idle()
-    assert engine.path(expense)[-2:] == ["tell", "not_paid"]
+    engine.expect(expense).completed(at="not_paid").passed("tell").not_passed("pay")
 
 
 def test_a_wrong_amount_can_be_repaired(engine: TestEngine) -> None:
@@ -48,4 +47,4 @@ def test_a_wrong_amount_can_be_repaired(engine: TestEngine) -> None:
     (incident,) = engine.incidents.find()
     engine.incidents.resolve(incident.id, {"amount": 40})
     engine.run_until_idle()
-    assert engine.instances.get(expense.id).status == "Completed"
+    engine.expect(expense).completed()
