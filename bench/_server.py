@@ -14,14 +14,20 @@ from support.postgres.provider import Missing, provide
 
 
 @contextmanager
-def server_url() -> Iterator[str]:
-    """The URL of an empty database."""
+def databases() -> Iterator[Databases]:
+    """A server on which empty databases can be had."""
     outcome = provide()
     if isinstance(outcome, Missing):
         sys.exit(f"no PostgreSQL: {outcome.reason}")
     try:
         print(f"PostgreSQL: {outcome.source}")
-        with Databases(outcome.url, "bpm_bench").clone() as url:
-            yield url
+        yield Databases(outcome.url, "bpm_bench")
     finally:
         outcome.close()
+
+
+@contextmanager
+def server_url() -> Iterator[str]:
+    """The URL of an empty database."""
+    with databases() as server, server.clone() as url:
+        yield url

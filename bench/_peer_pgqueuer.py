@@ -1,0 +1,143 @@
+"""pgqueuer: a bare job queue in PostgreSQL, on which the workloads are built by hand.
+
+W1: each job enqueues the next one. W2: four jobs per instance, and a row that counts down to the join. W3: a
+message is a job that marks the row of who waits. W4: jobs that may be executed from a moment on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+from typing import Any
+
+from _peers import Crew, Outcome, Peer, Shift, Task, after, crew, until
+
+BATCH = 50
+SENDERS = 16
+CONNECTIONS = 10
+ROWS = "CREATE TABLE bench_row (id bigint PRIMARY KEY, missing int NOT NULL)"
+SEED = "INSERT INTO bench_row SELECT n, 4 FROM generate_series(0, $1::bigint) AS n"
+ARRIVE = "UPDATE bench_row SET missing = missing - 1 WHERE id = $1 RETURNING missing"
+DELIVER = "UPDATE bench_row SET missing = 0 WHERE id = $1"
+
+
+def run(task: Task) -> Outcome:
+    import uvloop
+
+    uvloop.run(_install(task))
+    if task.workload in ("W1", "W2"):
+        uvloop.run(_seed(task))
+    with crew(_work, task, lead=2 + task.number / 500) as workers:
+        if task.workload == "W4":
+            uvloop.run(_seed(task, workers.due()))
+            return after(workers.due(), workers.count, task)
+        if task.workload == "W3":
+            return uvloop.run(_send(task, workers))
+        return until(workers.count, task.number, task.seconds)
+
+
+async def _install(task: Task) -> None:
+    import asyncpg
+    from pgqueuer.db import AsyncpgDriver
+    from pgqueuer.queries import Queries
+
+    connection = await asyncpg.connect(task.url)
+    await Queries(AsyncpgDriver(connection)).install()
+    await connection.execute(ROWS)
+    await connection.execute(SEED, task.number)
+    await connection.close()
+
+
+async def _seed(task: Task, due: float | None = None) -> None:
+    import asyncpg
+    from pgqueuer.db import AsyncpgDriver
+    from pgqueuer.queries import Queries
+
+    connection = await asyncpg.connect(task.url)
+    jobs = [f"{n}:0" for n in range(task.number) for _ in range(4 if task.workload == "W2" else 1)]
+    await Queries(AsyncpgDriver(connection)).enqueue(
+        [task.workload] * len(jobs),
+        [job.encode() for job in jobs],
+        [0] * len(jobs),
+        [timedelta(seconds=0 if due is None else due - time.time())] * len(jobs),
+    )
+    await connection.close()
+
+
+async def _send(task: Task, workers: Crew) -> Outcome:
+    import asyncpg
+    from pgqueuer.db import AsyncpgDriver
+    from pgqueuer.queries import Queries
+
+    connections = [await asyncpg.connect(task.url) for _ in range(SENDERS)]
+
+    async def send(sender: int) -> None:
+        queries = Queries(AsyncpgDriver(connections[sender]))
+        for number in range(sender, task.number, SENDERS):
+            await queries.enqueue("W3", f"{number}:0".encode())
+
+    begun = time.perf_counter()
+    senders = asyncio.gather(*(send(sender) for sender in range(SENDERS)))
+    outcome = await asyncio.to_thread(until, workers.count, task.number, task.seconds)
+    await senders
+    return Outcome(outcome.done, time.perf_counter() - begun, outcome.note)
+
+
+def _work(shift: Shift, share: range, task: Task) -> None:
+    import uvloop
+
+    uvloop.run(_worker(shift, task))
+
+
+async def _worker(shift: Shift, task: Task) -> None:
+    import asyncpg
+    from pgqueuer import PgQueuer
+    from pgqueuer.models import Job
+
+    pool = await asyncpg.create_pool(task.url, min_size=CONNECTIONS, max_size=CONNECTIONS)
+    app = PgQueuer.from_asyncpg_pool(pool)
+    queries: Any = app.qm.queries
+
+    def numbers(job: Job) -> tuple[int, int]:
+        instance, step = (job.payload or b"").split(b":")
+        return int(instance), int(step)
+
+    @app.entrypoint("W1")
+    async def step(job: Job) -> None:
+        instance, number = numbers(job)
+        if number == 4:
+            shift.done()
+        else:
+            await queries.enqueue("W1", f"{instance}:{number + 1}".encode())
+
+    @app.entrypoint("W2")
+    async def branch(job: Job) -> None:
+        if await pool.fetchval(ARRIVE, numbers(job)[0]) == 0:
+            shift.done()
+
+    @app.entrypoint("W3")
+    async def message(job: Job) -> None:
+        await pool.execute(DELIVER, numbers(job)[0])
+        shift.done()
+
+    @app.entrypoint("W4")
+    async def timer(job: Job) -> None:
+        shift.done()
+
+    shift.begin()
+    await app.run(batch_size=BATCH)
+
+
+PEERS = (
+    Peer(
+        name="pgqueuer",
+        package="pgqueuer",
+        modules=("pgqueuer", "asyncpg", "uvloop"),
+        database="PostgreSQL",
+        supports=frozenset({"W1", "W2", "W3", "W4"}),
+        processes=(1, 2, 4),
+        pace=0.2,
+        run=run,
+    ),
+)
