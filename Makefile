@@ -13,13 +13,16 @@ DEMO_ARGS ?=
 CHAOS_ARGS ?=
 # Which mutants, by name; all of them unless some are named
 MUTANTS_ARGS ?=
+# More for the benchmarks, such as BENCH_ARGS='--quick --write', SOAK_ARGS='--minutes 2'
+BENCH_ARGS ?=
+SOAK_ARGS ?=
 # More for pytest, such as PYTEST_ARGS='tests/unit -k parse'
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check format bench chaos mutants docs clean
+.PHONY: help demo test check format bench soak chaos mutants docs clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-8s %s\n", $$1, $$2 }'
@@ -40,11 +43,11 @@ format: $(VENV)/.installed-check ## Format the code and repair what can be repai
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.installed ## Run the benchmarks in bench/, one after the other
-	@for script in bench/[!_]*.py; do \
-	    test -e $$script || { echo "There are no benchmarks yet."; exit 0; }; \
-	    echo "== $$script"; $(BIN)/python $$script || exit 1; \
-	done
+bench: $(VENV)/.installed-bench ## Measure everything, beside the peers (some 20 minutes; BENCH_ARGS=--quick: about 2)
+	@$(BIN)/python bench/run.py $(BENCH_ARGS)
+
+soak: $(VENV)/.installed-bench ## Mixed load for ten minutes: is it as fast and as small at the end as at the start?
+	@$(BIN)/python bench/soak.py $(SOAK_ARGS)
 
 chaos: $(VENV)/.installed-test ## Kill, stop and cut off everything while processes run; see that nothing is lost
 	@PYTHONPATH=tests $(BIN)/python -m support.chaos $(CHAOS_ARGS)

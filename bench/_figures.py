@@ -8,13 +8,11 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from _peers import UNITS
 
 OURS = "bpm_engine"
 FLOOR = "floor: SQLAlchemy, batches of 100"
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 TITLES = {
     "W1": "W1: five tasks in a row",
     "W2": "W2: fork to four, join",
@@ -143,11 +141,3 @@ def facts(postgres: str) -> str:
         f"Python {platform.python_version()}, PostgreSQL {postgres}, {datetime.now(UTC):%Y-%m-%d}; "
         f"load of the machine at the end: {os.getloadavg()[0]:.1f}."
     )
-
-
-def write_between_markers(page: Path, text: str) -> None:
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise ValueError(f"{page} has no lines {BEGIN} and {END}; add them where the figures belong")
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")

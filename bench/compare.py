@@ -6,7 +6,7 @@
 First each peer tries its worker counts on a small W1 and keeps the best. Then every system does every
 workload in turn, again and again, so that a slow minute hits all of them; the median counts. What a system
 cannot finish in `--seconds` counts with what it did by then. `--write` puts the table and the plots into
-docs/explanation/performance.md. The peers come with the extra `bench`; one that is not installed is named.
+the page on performance. The peers come with the extra `bench`; one that is not installed is named.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import psycopg
-from _figures import OURS, Figures, Median, Run, median, write_between_markers
+from _figures import OURS, Figures, Median, Run, median
 from _peers import UNITS, Outcome, Peer, Task, peers, run_apart
 from _plot import Point, line
 from _server import databases
 from support.postgres.databases import Databases
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "performance.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 NUMBERS = {"W1": 4_000, "W2": 2_000, "W3": 4_000, "W4": 1_000, "W5": 2_000}  # instances at size 1
 BATCHES = (10, 30, 100, 300, 500)
 PROCESSES = (1, 2, 4)
@@ -159,14 +159,16 @@ def swept(figures: Figures, setting: str) -> Median | None:
     return median(run for run in figures.sweeps if run.setting == setting)
 
 
-def write(figures: Figures, postgres: str, page: Path) -> None:
-    folder = page.with_suffix("")
+def write(figures: Figures, postgres: str, docs: Path) -> None:
+    """For the page on performance, which `make docs` writes."""
+    folder = docs / "explanation" / "performance"
     folder.mkdir(exist_ok=True)
     drawn = plots(figures)
     for name, picture in drawn.items():
         (folder / name).write_text(picture, encoding="utf-8")
-    shown = [f"![Throughput against {name.removesuffix('.svg')}]({folder.name}/{name})" for name in drawn]
-    write_between_markers(page, "\n\n".join([figures.markdown(postgres), *shown]))
+    shown = [f"![Throughput against {name.removesuffix('.svg')}](performance/{name})" for name in drawn]
+    text = "\n\n".join([figures.markdown(postgres), *shown]) + "\n"
+    (docs / "pages" / "comparison.json").write_text(json.dumps({"markdown": text}, indent=1) + "\n", "utf-8")
 
 
 def parsed() -> argparse.Namespace:
@@ -179,8 +181,10 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--systems", type=lambda text: text.split(";"), default=[], help="separated by ;")
     parser.add_argument("--no-sweeps", dest="sweeps", action="store_false")
     parser.add_argument("--json", type=Path, help="append the runs as JSON lines")
-    parser.add_argument("--write", action="store_true", help="put table and plots into the page")
-    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument(
+        "--write", action="store_true", help="keep table and plots for the page on performance"
+    )
+    parser.add_argument("--docs", type=Path, default=DOCS, help="where --write writes")
     options = parser.parse_args()
     options.size = options.size or (0.02 if options.quick else 1.0)
     options.rounds = options.rounds or (1 if options.quick else 3)
@@ -198,8 +202,8 @@ def main() -> None:
     for run in figures.sweeps:
         print(f"{run.setting}: {run.value:,.0f} {run.unit}")
     if options.write:
-        write(figures, postgres, options.page)
-        print(f"written to {options.page}")
+        write(figures, postgres, options.docs)
+        print("Written; `make docs` puts it into the page on performance.")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The page on performance: where the time goes, and the figures of the last published measurement.
 
 The figures are in `performance.json` beside this module, written by `docs/publish_figures.py` from what
-`bench/engine.py` measured. Without that file the page says how to make it, and shows no figures.
+`bench/engine.py` measured; those beside other engines are in `comparison.json`, written by
+`bench/compare.py`. Without these files the page says how to make them, and shows no figures.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FIGURES = Path(__file__).with_name("performance.json")
+COMPARISON = Path(__file__).with_name("comparison.json")
 
 INTRODUCTION = """# Performance
 
@@ -50,6 +52,32 @@ The benchmark starts a PostgreSQL of its own and takes some minutes per round. `
 measurement on a database of yours.
 """
 
+BESIDE = """## Beside others
+
+`make bench` runs other durable engines and a bare job queue on the same server, in turns with this one: DBOS,
+absurd, pgqueuer, and SpiffWorkflow with its state stored as JSON after each step. Each runs in processes of
+its own on an empty database, through its public interface, with the number of worker processes that is best
+for it in that run; each is durable after every step. The workloads are the same for all, as far as a peer can
+express them:
+
+- **W1**: five service tasks in a row, each a durable step.
+- **W2**: a fork to four tasks and their join. DBOS and absurd gather four steps of one function; on pgqueuer
+  a row counts down to the join.
+- **W3**: instances wait for a message each, and the messages are sent. On pgqueuer a message is a job.
+- **W4**: instances wait for timers that are all due at once; how many fire per second, until the last.
+- **W5**: W1 without a database, in seconds of the processor; only SpiffWorkflow can do that, too.
+
+The floors are bare loops on one connection that write the rows of a step, and do nothing else.
+"""
+
+UNCOMPARED = """There is no published comparison in this checkout. To make it, in some fifteen minutes:
+
+```text
+make bench BENCH_ARGS=--write
+make docs
+```
+"""
+
 ENDING = """How to make it faster is in [Tune](../how-to/tune.md). Figures of others on other machines say
 little; what counts is the ratio to a bare loop of the same writes on the same server, which the benchmark
 measures beside it (`floor`).
@@ -57,7 +85,13 @@ measures beside it (`floor`).
 
 
 def render_performance() -> str:
-    return "\n".join([INTRODUCTION, *_figures(), "", ENDING])
+    return "\n".join([INTRODUCTION, *_figures(), "", BESIDE, _comparison(), ENDING])
+
+
+def _comparison() -> str:
+    if not COMPARISON.exists():
+        return UNCOMPARED
+    return str(json.loads(COMPARISON.read_text(encoding="utf-8"))["markdown"])
 
 
 def _figures() -> Iterator[str]:
