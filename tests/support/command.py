@@ -36,7 +36,10 @@ class Shell:
         return self.variables.get("BPM_DATABASE_URL", f"sqlite:///{self.folder / 'bpm.db'}")
 
     def environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("BPM_")}
+        """Without a width: pytest's workers say that of their terminal to every process below them."""
+        kept = {
+            name: v for name, v in os.environ.items() if not name.startswith("BPM_") and name != "COLUMNS"
+        }
         own = {"PYTHONPATH": str(PROJECT), "BPM_DATABASE_URL": self.database}
         return kept | own | self.variables
 
