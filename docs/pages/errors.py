@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import bpm_engine
 from bpm_engine import EngineError
+from bpm_engine.store.failures import SchemaVersionError, UnsafeDurabilityError
 
 INTRODUCTION = """# Errors
 
@@ -15,6 +16,7 @@ catches all of it; anything else is a bug or comes from your own code. A call th
 nothing; only after `UnavailableError` it may be unknown whether a commit arrived, and trying again with the
 same key settles it.
 """
+UNFIT = (SchemaVersionError, UnsafeDurabilityError)
 PARTS = ("When:", "Do:")
 
 
@@ -29,6 +31,14 @@ def render_errors() -> str:
             "## Raised by the engine",
             "",
             *_table(sorted(raised, key=lambda pair: pair[0] != "EngineError")),
+            "",
+            "## When the database does not fit",
+            "",
+            "Raised by the first call that needs the database; the message says what to do.",
+            "",
+            "| error | means |",
+            "|---|---|",
+            *(f"| `{item.__name__}` | {inspect.getdoc(item)} |" for item in UNFIT),
             "",
             "## Raised by handlers",
             "",

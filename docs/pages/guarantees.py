@@ -58,8 +58,8 @@ GUARANTEES = (
         "visible incident.",
         "A step is one transaction. Expired leases are taken back. `doctor` looks for strays.",
         (
-            "faults/test_crash_points.py::test_a_kill_at_any_point_changes_nothing",
-            "faults/test_crash_points.py::test_a_kill_during_recovery_changes_nothing",
+            "faults/test_crash_points.py::test_kills_at_every_point_change_nothing",
+            "faults/test_chaos.py::test_nothing_is_lost_or_done_twice",
         ),
     ),
     Guarantee(
@@ -67,6 +67,7 @@ GUARANTEES = (
         "A completion names token, version and owner; the number of a history row is unique in its instance.",
         (
             "faults/test_lost_commits.py::test_a_lost_answer_changes_nothing",
+            "faults/test_crash_points.py::test_connections_that_break_at_every_point_change_nothing",
             "store/test_apply.py::test_the_same_log_number_twice_is_a_conflict",
             "property/test_block_structured.py::test_a_repeated_stimulus_changes_nothing",
         ),
