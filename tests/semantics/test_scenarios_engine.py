@@ -1,5 +1,8 @@
 """Every scenario on a whole engine: on SQLite and PostgreSQL, with an engine that is forgotten after each
 step, and with two engines that take turns on one database.
+
+The written ones always, each with one of the two ways; of the generated ones a sample. All of them in all
+ways are marked slow.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from bpm_engine.engine import Engine
 
 WRITTEN = list(read_scenarios(Path(__file__).parent))
 GENERATED = template_scenarios()
-SAMPLE = GENERATED[::5]
+HALF, SAMPLE = GENERATED[::2], GENERATED[::10]
 Choice = Callable[[Engines], Callable[[], Engine]]
 WAYS: dict[str, Choice] = {
     "forget and reload": lambda engines: engines.fresh,
@@ -33,14 +36,26 @@ def _play(scenario: Scenario, engines: Engines, choice: Choice) -> None:
         engines.end()
 
 
-@pytest.mark.parametrize("scenario", [*WRITTEN, *GENERATED], ids=lambda scenario: scenario.id)
+@pytest.mark.parametrize("scenario", [*WRITTEN, *HALF], ids=lambda scenario: scenario.id)
 def test_scenario_on_sqlite(scenario: Scenario, engines_on_sqlite: Engines) -> None:
     _play(scenario, engines_on_sqlite, lambda engines: engines.one)
 
 
-@pytest.mark.parametrize("scenario", WRITTEN, ids=lambda scenario: scenario.id)
-@pytest.mark.parametrize("choice", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(
+    ("scenario", "way"),
+    [(scenario, list(WAYS)[number % len(WAYS)]) for number, scenario in enumerate(WRITTEN)],
+    ids=lambda value: value if isinstance(value, str) else value.id,
+)
 def test_scenario_with_changing_engines_on_sqlite(
+    scenario: Scenario, way: str, engines_on_sqlite: Engines
+) -> None:
+    _play(scenario, engines_on_sqlite, WAYS[way])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", [*WRITTEN, *GENERATED], ids=lambda scenario: scenario.id)
+@pytest.mark.parametrize("choice", WAYS.values(), ids=WAYS)
+def test_every_scenario_with_changing_engines_on_sqlite(
     scenario: Scenario, choice: Choice, engines_on_sqlite: Engines
 ) -> None:
     _play(scenario, engines_on_sqlite, choice)
