@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args, get_type_hints
 
 from bpm_engine.errors import InvalidInputError
@@ -20,7 +20,7 @@ PREFIX = "BPM_"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     # --- database
-    direct_url: str | None = None  # past a transaction pooler, for wake-ups
+    direct_url: str | None = field(default=None, repr=False)  # past a transaction pooler, for wake-ups
     transaction_pooler: bool = False  # behind PgBouncer in transaction mode
     auto_migrate: bool | None = None  # create and upgrade the tables by itself; unset: on SQLite only
     pool_size: int = 10  # connections kept open by this process

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 class StoreConfig:
     """Times are seconds."""
 
-    url: str = "sqlite:///bpm.db"
-    direct_url: str | None = None  # past a pooler, for LISTEN and NOTIFY; None: the same as `url`
+    url: str = field(default="sqlite:///bpm.db", repr=False)  # not shown: it may hold a password
+    # past a pooler, for LISTEN and NOTIFY; None: the same as `url`
+    direct_url: str | None = field(default=None, repr=False)
 
     pool_size: int = 10
     pool_overflow: int = 5
