@@ -81,6 +81,14 @@ def test_connections_that_break_at_every_point_change_nothing(
     _run(sites("postgresql"), expected, "cut", points)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kill_while_a_timer_fires_leaves_it_to_fire_again(
+    kind: str, sites: Sites, undisturbed_on: Known
+) -> None:
+    """The second time that timers change; the first time one is cancelled."""
+    _run(sites(kind), undisturbed_on(kind), "kill", ["write.changed_timers"], hit=2)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("point", EVERY)
