@@ -27,7 +27,7 @@ from bpm_engine.core.state import (
     Variables,
     Waiting,
 )
-from bpm_engine.core.variables import own_variables
+from bpm_engine.core.variables import own_variables, write
 
 if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
@@ -107,14 +107,20 @@ def end_instance(marking: Marking, root: Scope) -> None:
 
 
 def _handed_back(marking: Marking, caller: Token, root: Scope) -> Variables | None:
-    """For output mappings everything; without any, what the called process wrote."""
+    """For output mappings everything; without any, what the called process wrote. Where both are asked for,
+    what it wrote is written before the mappings are made."""
     node = marking.node(caller)
-    variables = own_variables(marking.draft, root)
-    if node.outputs:
-        return variables
     assert isinstance(node.spec, CallSpec)
-    if not node.spec.pass_all_outputs:
-        return None
+    if not node.outputs:
+        return _written(marking, root) if node.spec.pass_all_outputs else None
+    if node.spec.pass_all_outputs:
+        graph = marking.graph(caller.instance_id)
+        write(marking.draft, graph, caller.scope_id, caller, _written(marking, root))
+    return own_variables(marking.draft, root)
+
+
+def _written(marking: Marking, root: Scope) -> Variables:
+    variables = own_variables(marking.draft, root)
     written = {*(root.written or ()), *marking.draft.patches.get(root.id, ())}
     return {name: value for name, value in variables.items() if name in written}
 

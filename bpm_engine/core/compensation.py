@@ -97,7 +97,9 @@ def mark(
 def begin(marking: Marking, visit: Visit, effect: Compensate) -> None:
     marking.draft.require_records(visit.token.instance_id)
     marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.COMPENSATION)
-    claim(marking, visit.token, [_compensated_scope(marking, visit.token)], effect.activities)
+    claim(
+        marking, visit.token, [_compensated_scope(marking, visit.token, effect.activities)], effect.activities
+    )
     proceed(marking, visit.token)
 
 
@@ -127,11 +129,15 @@ def proceed(marking: Marking, requester: Token) -> None:
         marking.resume(requester, Undone())
 
 
-def _compensated_scope(marking: Marking, requester: Token) -> str:
-    """A throw compensates its own scope; from an event sub-process, the enclosing one (decision 9)."""
+def _compensated_scope(marking: Marking, requester: Token, activities: frozenset[str] | None) -> str:
+    """A throw compensates its own scope; from an event sub-process, the enclosing one (decision 9), unless
+    it names an activity of the event sub-process itself."""
     scope = marking.draft.scope(requester.scope_id)
     graph = marking.graph(requester.instance_id)
+    named = {graph.nodes[activity].scope for activity in activities or ()}
     while graph.scopes[scope.node_id].kind in PASSED_OVER and scope.parent_id is not None:
+        if scope.node_id in named:
+            break
         scope = marking.draft.scope(scope.parent_id)
     return scope.id
 

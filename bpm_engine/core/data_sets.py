@@ -37,7 +37,7 @@ def inputs(visit: Visit, needs: DataNeeds) -> Variables:
 
 def outputs(visit: Visit, needs: DataNeeds) -> Variables:
     if not needs.output_sets:
-        return visit.mapped(visit.node.outputs)
+        return visit.mapped(visit.node.outputs, changing=True)
     return _chosen(visit, visit.node.outputs, needs.output_sets, "output", keep_empty=False)
 
 

@@ -18,7 +18,8 @@ def objection(visit: Visit, spec: Human, values: Variables) -> Refused | None:
     for field in spec.fields:
         if (problem := _field_problem(field, values)) is not None:
             return Refused("FIELD_INVALID", problem)
-    seen = View([values, *visit.view().layers])
+    around = visit.view()
+    seen = View([values, *around.layers], around.place)
     for guard in spec.guards:
         try:
             if not guard.condition.holds(seen, visit.context.now):

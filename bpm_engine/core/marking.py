@@ -453,7 +453,11 @@ def _complete(marking: Marking, visit: Visit, data: Variables | None) -> None:
     """
     node, token = visit.node, visit.token
     if node.outputs:
-        data = visit.mapped(node.outputs) if node.data is None else data_sets.outputs(visit, node.data)
+        data = (
+            visit.mapped(node.outputs, changing=True)
+            if node.data is None
+            else data_sets.outputs(visit, node.data)
+        )
         kept = write(marking.draft, visit.graph, token.scope_id, None, data)
         if kept:
             token = visit.token = marking.put(token, local={**(token.local or {}), **kept})

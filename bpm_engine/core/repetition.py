@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bpm_engine.core.visit import Visit
 
 ACTIVE, COMPLETED, TOTAL = "nrOfActiveInstances", "nrOfCompletedInstances", "nrOfInstances"
+COUNTED = (ACTIVE, COMPLETED, "numberOfActiveInstances", "numberOfCompletedInstances")
 
 
 def open_body(marking: Marking, visit: Visit, effect: OpenRepetition) -> None:
@@ -177,4 +178,4 @@ def _count_items(marking: Marking, scope_id: str, active: int = 0, completed: in
     changed = {**loop, ACTIVE: loop[ACTIVE] + active, COMPLETED: loop[COMPLETED] + completed}
     marking.draft.scopes.put(scope_id, replace(scope, loop=changed))
     if marking.graph(scope.instance_id).watched:
-        marking.draft.append(marking.draft.touched, Touched(scope.instance_id, (ACTIVE, COMPLETED)))
+        marking.draft.append(marking.draft.touched, Touched(scope.instance_id, COUNTED))

@@ -4,6 +4,9 @@ Reading climbs: the token's own, its scope's, then scope by scope outwards to th
 Writing climbs as well and stops at the first place that declares the name, else at the root. Two walls
 stop the climb earlier: a scope with output mappings keeps what is written inside it, and a repetition
 with an output collection hands out nothing but that collection. See docs/explanation/execution-model.md.
+
+Two things are read that nobody wrote: the counters of a multi-instance activity under the names of the
+specification, and `execution`, by which files of other engines ask for the instance itself.
 """
 
 from __future__ import annotations
@@ -14,23 +17,40 @@ from bpm_engine.bpmn.graph import Graph, Repeat
 from bpm_engine.core.draft import Draft, Touched
 from bpm_engine.core.state import Json, Scope, Token, Variables
 
+# As BPMN calls the counters of a multi-instance activity (10.3.8, table 10.30).
+STANDARD_COUNTERS = {
+    "numberOfInstances": "nrOfInstances",
+    "numberOfActiveInstances": "nrOfActiveInstances",
+    "numberOfCompletedInstances": "nrOfCompletedInstances",
+}
+EXECUTION = "execution"
+
 
 class View(Mapping[str, Json]):
     """Layers of variables, the innermost first."""
 
-    __slots__ = ("layers",)
+    __slots__ = ("layers", "place")
 
-    def __init__(self, layers: list[Variables]) -> None:
+    def __init__(self, layers: list[Variables], place: tuple[Draft, str] | None = None) -> None:
         self.layers = layers
+        self.place = place  # the scope that it is seen from
 
     def __getitem__(self, name: str) -> Json:
         for layer in self.layers:
             if name in layer:
                 return layer[name]
+        if name in STANDARD_COUNTERS:
+            return self[STANDARD_COUNTERS[name]]
+        if name == EXECUTION and self.place is not None:
+            return _execution(*self.place)
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
-        return any(name in layer for layer in self.layers)
+        if any(name in layer for layer in self.layers):
+            return True
+        if name == EXECUTION:
+            return self.place is not None
+        return name in STANDARD_COUNTERS and STANDARD_COUNTERS[str(name)] in self
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.flat())
@@ -56,7 +76,18 @@ def view(draft: Draft, scope_id: str, local: Variables | None = None) -> View:
         if scope.loop is not None:
             layers.append(scope.loop)
         place = scope.parent_id
-    return View(layers)
+    return View(layers, (draft, scope_id))
+
+
+def _execution(draft: Draft, scope_id: str) -> Variables:
+    instance = draft.instance(draft.scope(scope_id).instance_id)
+    return {
+        "processBusinessKey": instance.business_key,
+        "businessKey": instance.business_key,
+        "processInstanceId": instance.id,
+        "rootProcessInstanceId": instance.root_instance_id,
+        "tenantId": instance.tenant_id,
+    }
 
 
 def own_variables(draft: Draft, scope: Scope) -> Variables:

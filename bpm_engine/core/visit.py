@@ -68,9 +68,26 @@ class Visit(msgspec.Struct, eq=False, gc=False):
             raise Fault("NOT_AN_INTEGER", f"{what} must be a whole number, not {value!r:.80}")
         return value
 
-    def mapped(self, pairs: tuple[tuple[str, Expression], ...]) -> Variables:
-        """Mappings in their order; a later one sees the variables, not what an earlier one made."""
+    def mapped(self, pairs: tuple[tuple[str, Expression], ...], *, changing: bool = False) -> Variables:
+        """Mappings in their order; a later one sees what an earlier one made.
+
+        A name with dots is a path into a context: a new one, or when `changing`, the one that is there.
+        """
         if not pairs:
             return {}
         seen, now = self.view(), self.context.now
-        return {name: to_json(expression.evaluate(seen, now)) for name, expression in pairs}
+        made: Variables = {}
+        seen.layers.insert(0, made)
+        for name, expression in pairs:
+            value = to_json(expression.evaluate(seen, now))
+            top, *keys = name.split(".")
+            made[top] = _set(seen.get(top) if changing or top in made else None, keys, value)
+        return made
+
+
+def _set(context: Json, keys: list[str], value: Json) -> Json:
+    """The context with the value at that path; what is no context gives way to one."""
+    if not keys:
+        return value
+    entries = context if isinstance(context, dict) else {}
+    return {**entries, keys[0]: _set(entries.get(keys[0]), keys[1:], value)}

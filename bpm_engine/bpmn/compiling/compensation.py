@@ -24,6 +24,11 @@ COMPENSATION_TWICE = warning(
     "An activity has one compensation handler; a drawn handler comes before bpm:compensate.",
     "Keep one of the two.",
 )
+COMPENSATION_OUT_OF_REACH = warning(
+    "COMPENSATION_OUT_OF_REACH",
+    "A compensation event names an activity of its own level, or around its event sub-process (10.5.6).",
+    "Name the sub-process that contains the activity: what completed in it is undone with it.",
+)
 
 
 def tie_handlers(draft: Draft) -> None:
@@ -110,6 +115,20 @@ def _check_throws(draft: Draft) -> None:
                 target = draft.nodes.get(event.activity)
                 if target is None or not target.is_activity:
                     draft.refuse(draft.elements[node.element], f"{event.activity!r} is no activity here")
+                elif target.scope not in _levels(draft, node):
+                    message = f"{target.element!r} is on another level: nothing is undone"
+                    found = COMPENSATION_OUT_OF_REACH.at(message, element_id=node.element, line=node.line)
+                    draft.findings.add(found)
+
+
+def _levels(draft: Draft, throw: NodeDraft) -> set[str]:
+    """The scopes whose activities a throw may name: its own, outwards past event sub-processes."""
+    scope = draft.scopes[throw.scope]
+    levels = {scope.id}
+    while scope.kind in ("event", "repeat") and scope.parent is not None:
+        scope = draft.scopes[scope.parent]
+        levels.add(scope.id)
+    return levels
 
 
 def split_throws(draft: Draft) -> None:

@@ -6,6 +6,8 @@ markers and associations.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bpm_engine.bpmn import graph, model
 from bpm_engine.bpmn.compiling.data import DataNames, associated
 from bpm_engine.bpmn.compiling.draft import Draft, Mappings, NodeDraft, ScopeDraft, ScopeKind
@@ -83,6 +85,8 @@ class Elements:
         kind, spec = meaning
         settings = node.settings
         inputs, outputs, data = self._mappings(node)
+        if isinstance(spec, graph.Call):
+            spec = _passing(spec, settings, inputs, outputs)
         draft = NodeDraft(
             id=node.id,
             kind=kind,
@@ -241,6 +245,16 @@ def _lane_names(container: model.Container) -> dict[str, str]:
 
 def _is_event_sub_process(node: model.Activity) -> bool:
     return isinstance(node, model.SubProcess) and node.triggered_by_event
+
+
+def _passing(spec: graph.Call, settings: model.Settings, inputs: Mappings, outputs: Mappings) -> graph.Call:
+    """Mappings stand for everything, unless everything is asked for as well."""
+    into, back = settings.pass_all_inputs, settings.pass_all_outputs
+    return replace(
+        spec,
+        pass_all_inputs=not inputs if into is None else into,
+        pass_all_outputs=not outputs if back is None else back,
+    )
 
 
 def _handles_compensation(node: model.SubProcess) -> bool:

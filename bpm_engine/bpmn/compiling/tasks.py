@@ -84,13 +84,12 @@ class Tasks:
                 )
             )
         called = activity.called_element or model.Text(activity.id, line=activity.line)
-        passes_in, passes_out = settings.pass_all_inputs, settings.pass_all_outputs
         return graph.Call(
             called=self.texts.template(called, activity),
             version=self._version(activity),
             version_tag=settings.called_version_tag,
-            pass_all_inputs=not settings.inputs if passes_in is None else passes_in,
-            pass_all_outputs=not settings.outputs if passes_out is None else passes_out,
+            pass_all_inputs=settings.pass_all_inputs is not False,
+            pass_all_outputs=settings.pass_all_outputs is not False,
             business_key=self.texts.optional_template(settings.business_key, activity),
             inherit_business_key=settings.inherit_business_key,
         )

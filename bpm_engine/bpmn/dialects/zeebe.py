@@ -45,8 +45,6 @@ def _io_mapping(draft: Draft, node: etree._Element) -> None:
         if setting is None or not target:
             continue
         draft.line = draft.document.line_of(mapping)
-        if "." in target:
-            draft.differs(f"the target {target!r} is the name of one variable, not a path")
         draft.add(setting, VariableMapping(target, draft.text(source or "=null", TEMPLATE)))
 
 
@@ -178,7 +176,7 @@ DIALECT = Dialect(
                     setting,
                     None,
                     part("source"),
-                    part("target", note="a path such as `a.b` is one name, with a warning"),
+                    part("target", note="`a.b` is a path: the key `b` of the context `a`"),
                 )
                 for name, setting in (("input", "inputs"), ("output", "outputs"))
             ),

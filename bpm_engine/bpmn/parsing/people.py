@@ -61,7 +61,10 @@ def _members(owners: list[Text]) -> tuple[Text | None, Text | None]:
         members = _MEMBER.findall(owner.source)
         for kind, name in members:
             found[kind].append(name.strip())
-        if not members:
+        if members:
+            rest = _MEMBER.sub("", owner.source).split(",")
+            found["group"] += [name.strip() for name in rest if name.strip()]
+        else:
             found["group"].append(owner.source)
     line = owners[0].line if owners else 0
     users, groups = (

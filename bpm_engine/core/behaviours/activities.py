@@ -246,14 +246,16 @@ def _target(visit: Visit, spec: CallSpec) -> Resolved:
 
 
 def _passed_on(visit: Visit, spec: CallSpec) -> Variables:
-    """What is mapped, and everything that the caller sees if all passes: without mappings, or by setting."""
-    passed = visit.view().flat() if spec.pass_all_inputs else {}
-    if not visit.node.inputs:
-        return passed
-    return {**passed, **{name: (visit.token.local or {})[name] for name, _ in visit.node.inputs}}
+    """What is mapped; everything that the caller sees, where that is asked for or nothing is mapped."""
+    if spec.pass_all_inputs:
+        return visit.view().flat()
+    mapped = {name.partition(".")[0] for name, _ in visit.node.inputs}
+    return {name: value for name, value in (visit.token.local or {}).items() if name in mapped}
 
 
 def _business_key(visit: Visit, spec: CallSpec) -> str | None:
     if spec.business_key is not None:
+        if visit.json(spec.business_key) is None:
+            return None
         return visit.text(spec.business_key, "a business key")
     return visit.instance.business_key if spec.inherit_business_key else None

@@ -95,6 +95,16 @@ def test_a_compensation_boundary_without_handler_gives_no_graph() -> None:
     assert [(p.code, p.element_id) for p in problems] == [("BROKEN_REFERENCE", "b")]
 
 
+def test_a_throw_that_names_an_activity_of_another_level_is_a_warning() -> None:
+    _, problems = compiled_with_problems(
+        bpmn(
+            '<subProcess id="sub"><task id="a" bpm:compensate="u"/></subProcess>'
+            '<endEvent id="e"><compensateEventDefinition activityRef="a"/></endEvent>' + path("sub", "e")
+        )
+    )
+    assert [(p.code, p.element_id) for p in problems] == [("COMPENSATION_OUT_OF_REACH", "e")]
+
+
 def test_a_throw_must_name_an_activity_of_the_process() -> None:
     graph, problems = compiled_with_problems(
         bpmn('<startEvent id="s"/><endEvent id="e"><compensateEventDefinition activityRef="s"/></endEvent>')

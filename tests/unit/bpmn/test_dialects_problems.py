@@ -154,15 +154,6 @@ def test_a_bad_value_on_a_process_is_an_error(attribute: str) -> None:
         (task("callActivity", "", '<camunda:in source="my-var" target="y"/>'), "DIALECT_DIFFERENT", "my-var"),
         (
             task(
-                "serviceTask",
-                "",
-                '<zeebe:ioMapping><zeebe:output source="=x" target="a.b"/></zeebe:ioMapping>',
-            ),
-            "DIALECT_DIFFERENT",
-            "'a.b'",
-        ),
-        (
-            task(
                 "userTask",
                 "",
                 '<camunda:formData><camunda:formField id="f" type="colour"/></camunda:formData>',
