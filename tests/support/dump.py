@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bpm_engine.core.state import LogKind
+from bpm_engine.core.state import LogKind, TimerPurpose
 from bpm_engine.store.schema import execution_log, metadata, process_instance
 from bpm_engine.store.store import Store
 
@@ -49,7 +49,7 @@ def _rows(table: sa.Table, connection: sa.Connection) -> Iterator[tuple[str, str
         order = [table.c.instance_id, table.c.seq]
     for row in connection.execute(sa.select(*columns).order_by(*order)):
         values = {name: value for name, value in row._mapping.items() if value is not None}
-        if values.get("kind") not in NOT_COMPARED:
+        if values.get("kind") not in NOT_COMPARED and values.get("purpose") != TimerPurpose.RETRY:
             yield str(values.get("root_instance_id", "")), f"{table.name} {_text(values)}"
 
 

@@ -6,6 +6,7 @@ actions of `bpm_engine.crash` at one of its points.
 
 from __future__ import annotations
 
+import difflib
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -48,7 +49,9 @@ def undisturbed(site: Site) -> str:
 
 def check(site: Site, expected: str) -> None:
     """When all has ended: the same rows, and every effect once."""
-    assert dump(site.store).splitlines() == expected.splitlines()
+    rows = dump(site.store).splitlines()
+    differences = [*difflib.unified_diff(expected.splitlines(), rows, "undisturbed", "disturbed", n=0)]
+    assert differences == []
     assert [str(finding) for finding in site.engine.doctor()] == []
     (tour,) = site.engine.instances.find(definition="tour")
     assert tour.status == "Completed"
