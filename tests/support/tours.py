@@ -52,14 +52,20 @@ def check(site: Site, expected: str) -> None:
     rows = dump(site.store).splitlines()
     differences = [*difflib.unified_diff(expected.splitlines(), rows, "undisturbed", "disturbed", n=0)]
     assert differences == []
+    check_outcome(site)
+
+
+def check_outcome(site: Site) -> None:
     assert [str(finding) for finding in site.engine.doctor()] == []
     (tour,) = site.engine.instances.find(definition="tour")
     assert tour.status == "Completed"
     assert site.ledger.effects(tour.id) == EFFECTS
 
 
-def disturb(site: Site, action: str, points: Sequence[str], hit: int = 1) -> None:
-    """Do it to a worker, at these points one after the other; then everything comes to its end."""
+def disturb(site: Site, action: str, points: Sequence[str], hit: int = 1) -> bool:
+    """Do it to a worker, at these points one after the other; then everything comes to its end. Whether an
+    operator had to help: then history tells of it."""
+    helped = False
     if points[0] == RECOVERY:
         _lose(site, "handler.before", 1)
     match action:
@@ -74,8 +80,9 @@ def disturb(site: Site, action: str, points: Sequence[str], hit: int = 1) -> Non
                 _stop(site, point, hit)
         case "raise":
             worker = site.spawn(*((point, hit, action) for point in points), settings=ONE_AT_A_TIME)
-            wait_until(lambda: site.ended() or _help(site), "all has ended")
+            helped = _help_until_ended(site)
             worker.stop()
+    return helped
 
 
 def _lose(site: Site, point: str, hit: int) -> None:
@@ -106,13 +113,23 @@ def _stop(site: Site, point: str, hit: int) -> None:
     other.stop()
 
 
-def _help(site: Site) -> bool:
-    """An operator: a fault of the engine itself becomes an incident, which is there to be retried."""
-    for incident in site.engine.incidents.find():
-        site.engine.incidents.retry(incident.id)
-    for instance in site.engine.instances.find(status="Suspended"):
-        site.engine.instances.resume(instance.id)
-    return False
+def _help_until_ended(site: Site) -> bool:
+    """An operator: a fault of the engine itself becomes an incident, or halts the tree if no worker has the
+    token in hand. Both are seen, and there to be undone."""
+    helped: list[str] = []
+
+    def ended() -> bool:
+        incidents = [incident.id for incident in site.engine.incidents.find()]
+        halted = [instance.id for instance in site.engine.instances.find(status="Suspended")]
+        for each in incidents:
+            site.engine.incidents.retry(each)
+        for each in halted:
+            site.engine.instances.resume(each)
+        helped.extend(incidents + halted)
+        return not incidents and not halted and site.ended()
+
+    wait_until(ended, "all has ended")
+    return bool(helped)
 
 
 def _wait(site: Site, worker: Worker, happened: Callable[[], bool]) -> None:
