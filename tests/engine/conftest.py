@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
 from support.databases import ALL
+from support.faulty import faults_of, persistent_clients
 
 from bpm_engine import Config, Engine
 from bpm_engine.store.invariants import LIVENESS
@@ -20,6 +22,16 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
+@pytest.fixture(autouse=True)
+def _persistence() -> Iterator[None]:
+    """With `BPM_TEST_FAULTS` the database fails now and then, and those who call try again."""
+    if "BPM_TEST_FAULTS" not in os.environ:
+        yield
+        return
+    with persistent_clients():
+        yield
+
+
 @pytest.fixture(params=ALL)
 def opening(
     request: pytest.FixtureRequest, url_of: Callable[[str], str], clock: ManualClock
@@ -27,10 +39,13 @@ def opening(
     """Opens engines on one database; after the test its rows must contradict nothing."""
     url = url_of(request.param)
     opened: list[Engine] = []
+    faults = faults_of(request.node.nodeid)
 
     def open_engine(**settings: object) -> Engine:
         config = Config(**settings)  # type: ignore[arg-type]
         engine = Engine(url, config=config, clock=clock)
+        if faults is not None:
+            faults.spoil(engine)
         opened.append(engine)
         return engine
 

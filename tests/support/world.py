@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
@@ -45,6 +45,10 @@ class Table(dict[Any, R], Generic[R]):
         super().__setitem__(key, row)
         for column, groups in self.index.items():
             groups.setdefault(getattr(row, column), {})[key] = None
+
+    def update_rows(self, rows: Iterable[Any]) -> None:
+        for row in rows:
+            self[row.id] = row
 
     def where(self, column: str, value: object) -> Iterator[R]:
         return (self[key] for key in self.index[column].get(value, ()))
