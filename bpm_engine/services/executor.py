@@ -330,7 +330,11 @@ class Executor:
 
     def _run_sync(self, running: Running) -> None:
         begun = monotonic()
-        answer = self._run(running)
+        try:
+            answer = self._run(running)
+        except BaseException:  # no fault of the handler, but ours: nobody may go on extending its lease
+            self._leave(running.handler, running)
+            raise
         self._places.note_duration(monotonic() - begun)
         self._end(running, answer)
 
@@ -369,9 +373,9 @@ class Executor:
         return None
 
     async def _run_async(self, running: Running) -> None:
-        crash_point(BEFORE)
         timeout = running.handler.timeout
         try:
+            crash_point(BEFORE)
             seconds = timeout.total_seconds() if timeout else None
             result = await asyncio.wait_for(running.handler.function(running.work), seconds)
             stimulus = self._completed(running, result)
