@@ -91,16 +91,24 @@ class Bench:
             case Outcome() as outcome:
                 rate = outcome.rate(workload)
                 unit = UNITS[workload]
-                self.runs.append(Run(number, peer.name, workload, unit, rate, count, note=outcome.note))
+                self.record(Run(number, peer.name, workload, unit, rate, count, note=outcome.note))
             case str() as reason:
                 self.failures.append(f"{peer.name}, {workload}: {reason}")
+
+    def record(self, run: Run) -> None:
+        """Written at once, so that an interrupted comparison leaves what it found."""
+        self.runs.append(run)
+        if self.options.json:
+            with self.options.json.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(asdict(run)) + "\n")
 
     def floors(self, number: int) -> None:
         from _floors import floors
 
         with self.server.clone() as url:
             rates = floors(url, max(200, int(4_000 * self.options.size)))
-        self.runs += [Run(number, f"floor: {name}", "W1", UNITS["W1"], rate) for name, rate in rates.items()]
+        for name, rate in rates.items():
+            self.record(Run(number, f"floor: {name}", "W1", UNITS["W1"], rate))
 
     def sweep(self, number: int, ours: Peer) -> None:
         """W1 against the size of a batch, and against the number of worker processes."""
@@ -113,7 +121,7 @@ class Bench:
         outcome = self.measure(ours, "W1", self.options.size, count, settings)
         if isinstance(outcome, Outcome):
             rate = outcome.rate("W1")
-            self.runs.append(Run(number, ours.name, "W1", UNITS["W1"], rate, count, setting, outcome.note))
+            self.record(Run(number, ours.name, "W1", UNITS["W1"], rate, count, setting, outcome.note))
         else:
             self.failures.append(f"{ours.name}, {setting}: {outcome}")
 
@@ -198,9 +206,6 @@ def parsed() -> argparse.Namespace:
 def main() -> None:
     options = parsed()
     figures, postgres = compare(options)
-    if options.json:
-        with options.json.open("a", encoding="utf-8") as lines:
-            lines.writelines(json.dumps(asdict(run)) + "\n" for run in figures.runs + figures.sweeps)
     print(figures.markdown(postgres))
     for run in figures.sweeps:
         print(f"{run.setting}: {run.value:,.0f} {run.unit}")
