@@ -152,7 +152,9 @@ class SendMessage(Effect, frozen=True):
     keys: Variables = {}  # values of its conversation's keys, to be remembered
 
 
-class SendSignal(Effect, frozen=True):
+class SendSignal(msgspec.Struct, frozen=True, gc=False):
+    """One of the signals of a `Broadcast`."""
+
     name: str
     payload: Variables
 
@@ -160,6 +162,13 @@ class SendSignal(Effect, frozen=True):
 class RaiseError(Effect, frozen=True):
     code: str | None
     message: str
+
+
+class Broadcast(Effect, frozen=True):
+    """Throw these signals; then go on with `then`, unless an event around the thrower interrupts."""
+
+    signals: tuple[SendSignal, ...]
+    then: tuple[Effect, ...]
 
 
 class Escalate(Effect, frozen=True):

@@ -21,6 +21,7 @@ from bpm_engine.bpmn.expressions import ExpressionError
 from bpm_engine.bpmn.graph import Flow, Graph, Kind, Node
 from bpm_engine.core import (
     adhoc,
+    broadcasting,
     calls,
     compensation,
     conditions,
@@ -46,6 +47,7 @@ from bpm_engine.core.effects import (
     AwaitSelection,
     AwaitTurn,
     Begin,
+    Broadcast,
     Call,
     CancelTransaction,
     Choose,
@@ -69,7 +71,6 @@ from bpm_engine.core.effects import (
     Proceed,
     RaiseError,
     SendMessage,
-    SendSignal,
     Take,
     Terminate,
     Trigger,
@@ -594,7 +595,7 @@ PERFORM: dict[type[Effect], Perform] = {
     CompleteAdHoc: adhoc.complete,
     Call: calls.call,
     SendMessage: throwing.send_message,
-    SendSignal: throwing.send_signal,
+    Broadcast: broadcasting.broadcast,
     RaiseError: propagation.raise_error,
     Escalate: propagation.escalate,
     Compensate: compensation.begin,

@@ -20,6 +20,7 @@ from bpm_engine.core.effects import (
     Assign,
     Await,
     Awaited,
+    Broadcast,
     CancelTransaction,
     Compensate,
     Consume,
@@ -105,11 +106,13 @@ def _thrown(visit: Visit, then: tuple[Effect, ...]) -> tuple[Effect, ...]:
         return then
     if visit.marking.agenda and any(isinstance(event, SignalEvent) for event in events):
         return (Defer(),)  # who is about to wait beside it is to hear it
-    said = tuple(effect for event in events if (effect := _said(visit, event)) is not None)
+    said = tuple(message_to_send(visit, event) for event in events if isinstance(event, MessageEvent))
+    signals = tuple(_signal(visit, event) for event in events if isinstance(event, SignalEvent))
     compensations = [event for event in events if isinstance(event, CompensationEvent)]
     then = (Compensate(_activities(compensations)),) if compensations else _last_word(visit) or then
     codes = tuple(event.code for event in events if isinstance(event, EscalationEvent))
-    return (*said, Escalate(codes, then)) if codes else (*said, *then)
+    then = (Escalate(codes, then),) if codes else then
+    return (*said, Broadcast(signals, then)) if signals else (*said, *then)
 
 
 def _events(visit: Visit) -> tuple[EventSpec, ...]:
@@ -136,14 +139,8 @@ def _activities(events: list[CompensationEvent]) -> frozenset[str] | None:
     return named if all(event.activity is not None for event in events) else None
 
 
-def _said(visit: Visit, event: EventSpec) -> Effect | None:
-    match event:
-        case MessageEvent():
-            return message_to_send(visit, event)
-        case SignalEvent():
-            return SendSignal(visit.text(event.name, "a signal name"), visit.token.local or {})
-        case _:
-            return None
+def _signal(visit: Visit, event: SignalEvent) -> SendSignal:
+    return SendSignal(visit.text(event.name, "a signal name"), visit.token.local or {})
 
 
 def message_to_send(visit: Visit, event: MessageEvent) -> SendMessage:
