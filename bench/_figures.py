@@ -130,7 +130,8 @@ class Figures:
     def markdown(self, postgres: str) -> str:
         parts = [facts(postgres), "", *self.table(), ""]
         parts += [f"- {target}" for target in self.targets()] + [""]
-        parts += [f"- {note}" for note in self.notes()]
+        if notes := self.notes():
+            parts += ["Notes:", "", *(f"- {note}" for note in notes)]
         return "\n".join(parts).strip()
 
 
