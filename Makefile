@@ -16,13 +16,16 @@ MUTANTS_ARGS ?=
 # More for the benchmarks, such as BENCH_ARGS='--quick --write', SOAK_ARGS='--minutes 2'
 BENCH_ARGS ?=
 SOAK_ARGS ?=
+# Chance in `make faults` and `make simulate`
+SEED    ?= 1
+SEEDS   ?= 500
 # More for pytest, such as PYTEST_ARGS='tests/unit -k parse'
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check format bench soak chaos mutants docs clean
+.PHONY: help demo test faults simulate check format bench soak chaos mutants docs clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-8s %s\n", $$1, $$2 }'
@@ -32,6 +35,12 @@ demo: $(VENV)/.installed ## Run a web shop, kill a worker, see that nothing is l
 
 test: $(VENV)/.installed-test ## Run the tests on two cores, without those marked slow
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(PYTEST_ARGS)
+
+faults: $(VENV)/.installed-test ## Run the tests of the engine once more while the database fails now and then
+	BPM_TEST_FAULTS=$(SEED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" tests/engine $(PYTEST_ARGS)
+
+simulate: $(VENV)/.installed-test ## Run the simulation: SEEDS=500 of them, beginning with SEED=1
+	$(BIN)/python -m tests.simulation --seed $(SEED) --seeds $(SEEDS)
 
 check: $(VENV)/.installed-test $(VENV)/.installed-check ## Check format, style, types and layers
 	$(BIN)/ruff format --check .

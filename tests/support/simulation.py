@@ -44,14 +44,14 @@ class Death(BaseException):
 
 
 @cache
-def _template() -> tuple[sqlite3.Connection, sa.Engine]:
-    """A database in memory with the models deployed, to copy; and statements compiled once for all runs."""
+def _template() -> tuple[sqlite3.Connection, Engine]:
+    """A database in memory with the models deployed, to copy; its engine has compiled what all runs need."""
     engine = Engine("sqlite://", config=Config(), clock=ManualClock())
     for model in MODELS:
         engine.deploy(model.bpmn)
     database = engine._runtime.store.database
     assert isinstance(database, SQLite)
-    return database._connect(), database.engine
+    return database._connect(), engine
 
 
 @dataclass(slots=True, eq=False)
@@ -256,9 +256,7 @@ class Run:
         store = engine._runtime.store
         assert isinstance(store.database, SQLite)
         store.database._uri = self._uri
-        compiled = _template()[1]  # two thirds of a run would be spent on compiling the same statements
-        store.database.engine.dialect = compiled.dialect
-        store.database.engine._compiled_cache = compiled._compiled_cache
+        self._share_what_is_compiled(engine)
         sa.event.listen(
             store.database.engine, "before_cursor_execute", lambda *_: self._die(worker, before=True)
         )
@@ -273,6 +271,13 @@ class Run:
         store._commit = commit_and_die  # type: ignore[method-assign]
         engine.handler("work")(self._effect)
         return worker
+
+    def _share_what_is_compiled(self, engine: Engine) -> None:
+        """Most of a run would be spent on compiling the same statements and processes in each new engine."""
+        template, runtime = _template()[1]._runtime, engine._runtime
+        runtime.store.database.engine.dialect = template.store.database.engine.dialect
+        runtime.store.database.engine._compiled_cache = template.store.database.engine._compiled_cache
+        runtime.cache._compiled = template.cache._compiled
 
     def _effect(self, work: Work) -> dict[str, Any]:
         """Outside the engine: known by its key, so doing it again changes nothing."""
