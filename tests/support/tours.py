@@ -51,7 +51,7 @@ def check(site: Site, expected: str) -> None:
     """When all has ended: the same rows, and every effect once."""
     rows = dump(site.store).splitlines()
     differences = [*difflib.unified_diff(expected.splitlines(), rows, "undisturbed", "disturbed", n=0)]
-    assert differences == []
+    assert differences == [], "\n".join(differences)
     check_outcome(site)
 
 
