@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from selectors import EVENT_READ, DefaultSelector
 from time import monotonic
 from typing import Any
 
@@ -247,11 +248,20 @@ def _note_rest(connection: psycopg.Connection[Any] | None, record: ConnectionPoo
     record.info[RESTING_SINCE] = monotonic()
 
 
+def _has_news(connection: psycopg.Connection[Any]) -> bool:
+    with DefaultSelector() as selector:
+        selector.register(connection, EVENT_READ)
+        return bool(selector.select(0))
+
+
 def _check_rested(
     connection: psycopg.Connection[Any], record: ConnectionPoolEntry, proxy: PoolProxiedConnection
 ) -> None:
-    """Only what has rested for a while is tested: a test of each would be a round trip per transaction."""
-    if monotonic() - record.info.get(RESTING_SINCE, 0.0) < RESTED and not connection.closed:
+    """Only what has rested for a while, or has news from a server that should be silent, is tested: a test
+    of each would be a round trip per transaction.
+    """
+    rested = monotonic() - record.info.get(RESTING_SINCE, 0.0) >= RESTED
+    if not rested and not connection.closed and not _has_news(connection):
         return
     try:
         connection.execute("SELECT 1")
