@@ -37,7 +37,8 @@ class Reader:
             "PYTHONPATH": "",
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",  # the same python3
         }
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("BPM_")}
+        ours = ("BPM_", "PYTEST_")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         self._shell = subprocess.Popen(
             ["bash", "-eu"],
             cwd=PROJECT,
@@ -74,7 +75,8 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     reader.close()
 
 
-@pytest.mark.timeout(900)  # thirty commands, each of which starts Python anew
+@pytest.mark.slow  # thirty commands, each of which starts Python anew
+@pytest.mark.timeout(900)
 def test_the_tutorial_can_be_followed_word_for_word(reader: Reader, tmp_path: Path) -> None:
     printed = ""
     for block in blocks(PAGE):

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from support.fault_models import TOUR
 from support.sites import KINDS, Site
-from support.tours import RECOVERY, begin, check, check_outcome, disturb
+from support.tours import RECOVERY, NotReachedError, begin, check, check_outcome, disturb
 from support.workers import wait_until
 
 import bpm_engine
@@ -57,11 +57,21 @@ def _run(site: Site, expected: str, action: str, points: list[str], hit: int = 1
         check(site, expected)
 
 
+ALONE = ("deploy.written", RECOVERY)  # a former kill of the same run may take their turn
+
+
 def _chain(number: int, reached: Path) -> list[str]:
     """Every so-many-th point, in the order in which a tour reaches them, so that all are still ahead."""
     order = list(dict.fromkeys([SCHEDULES, *reached.read_text(encoding="utf-8").split()]))
     ranked = sorted(EVERY, key=lambda point: order.index(point) if point in order else len(order))
-    return ranked[number::CHAINS]
+    return [point for point in ranked if point not in ALONE][number::CHAINS]
+
+
+@pytest.mark.parametrize("point", ALONE)
+def test_a_kill_at_a_point_that_comes_once_changes_nothing(
+    point: str, sites: Sites, undisturbed_on: Known
+) -> None:
+    _run(sites(KINDS[1]), undisturbed_on(KINDS[1]), "kill", [point])
 
 
 @pytest.mark.parametrize("chain", range(CHAINS))
@@ -71,7 +81,15 @@ def test_kills_at_every_point_change_nothing(
     """One worker after the other is killed in the same run, each at another point."""
     kind = KINDS[chain % 2]
     expected = undisturbed_on(kind)
-    _run(sites(kind), expected, "kill", _chain(chain, reached))
+    points = _chain(chain, reached)
+    while points:
+        try:
+            _run(sites(kind), expected, "kill", points)
+        except NotReachedError as missed:  # a former kill took its turn: the next tour begins with it
+            assert missed.point != points[0]
+            points = points[points.index(missed.point) :]
+        else:
+            return
 
 
 @pytest.mark.parametrize("chain", range(CHAINS))
@@ -80,8 +98,7 @@ def test_connections_that_break_at_every_point_change_nothing(
 ) -> None:
     """The same worker loses its connections again and again."""
     expected = undisturbed_on("postgresql")
-    points = [point for point in _chain(chain, reached) if point != RECOVERY]
-    _run(sites("postgresql"), expected, "cut", points)
+    _run(sites("postgresql"), expected, "cut", _chain(chain, reached))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,8 +1,8 @@
 """Every scenario on a whole engine: on SQLite and PostgreSQL, with an engine that is forgotten after each
 step, and with two engines that take turns on one database.
 
-The written ones always, each with one of the two ways; of the generated ones a sample. All of them in all
-ways are marked slow.
+The written ones always, every second with one of the two ways; of the generated ones a sample. All of them
+in all ways are marked slow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bpm_engine.engine import Engine
 
 WRITTEN = list(read_scenarios(Path(__file__).parent))
 GENERATED = template_scenarios()
-HALF, SAMPLE = GENERATED[::2], GENERATED[::10]
+SOME, FEW = GENERATED[::4], GENERATED[::20]
 Choice = Callable[[Engines], Callable[[], Engine]]
 WAYS: dict[str, Choice] = {
     "forget and reload": lambda engines: engines.fresh,
@@ -36,14 +36,14 @@ def _play(scenario: Scenario, engines: Engines, choice: Choice) -> None:
         engines.end()
 
 
-@pytest.mark.parametrize("scenario", [*WRITTEN, *HALF], ids=lambda scenario: scenario.id)
+@pytest.mark.parametrize("scenario", [*WRITTEN, *SOME], ids=lambda scenario: scenario.id)
 def test_scenario_on_sqlite(scenario: Scenario, engines_on_sqlite: Engines) -> None:
     _play(scenario, engines_on_sqlite, lambda engines: engines.one)
 
 
 @pytest.mark.parametrize(
     ("scenario", "way"),
-    [(scenario, list(WAYS)[number % len(WAYS)]) for number, scenario in enumerate(WRITTEN)],
+    [(scenario, list(WAYS)[number % len(WAYS)]) for number, scenario in enumerate(WRITTEN[::2])],
     ids=lambda value: value if isinstance(value, str) else value.id,
 )
 def test_scenario_with_changing_engines_on_sqlite(
@@ -61,7 +61,7 @@ def test_every_scenario_with_changing_engines_on_sqlite(
     _play(scenario, engines_on_sqlite, choice)
 
 
-@pytest.mark.parametrize("scenario", [*WRITTEN, *SAMPLE], ids=lambda scenario: scenario.id)
+@pytest.mark.parametrize("scenario", [*WRITTEN, *FEW], ids=lambda scenario: scenario.id)
 def test_scenario_on_postgresql(scenario: Scenario, engines_on_postgresql: Engines) -> None:
     _play(scenario, engines_on_postgresql, lambda engines: engines.either)
 

@@ -97,6 +97,14 @@ def _cut(site: Site, points: Sequence[str], hit: int) -> None:
     worker.stop()
 
 
+class NotReachedError(AssertionError):
+    """The tour ended before the point was passed."""
+
+    def __init__(self, point: str, message: str) -> None:
+        super().__init__(message)
+        self.point = point
+
+
 def _stop(site: Site, point: str, hit: int) -> None:
     """It sleeps beyond its lease while another works; then it wakes up and believes to go on.
 
@@ -135,4 +143,5 @@ def _help_until_ended(site: Site) -> bool:
 def _wait(site: Site, worker: Worker, happened: Callable[[], bool]) -> None:
     points = worker.order.crashes
     wait_until(lambda: happened() or site.ended(), f"{points} are reached")
-    assert happened(), f"not all of {points} were reached\n{worker.output()}"
+    if not happened():
+        raise NotReachedError(points[0][0], f"not all of {points} were reached\n{worker.output()}")
