@@ -86,7 +86,8 @@ def test_kills_at_every_point_change_nothing(
         try:
             _run(sites(kind), expected, "kill", points)
         except NotReachedError as missed:  # a former kill took its turn: the next tour begins with it
-            assert missed.point != points[0]
+            if missed.point == points[0]:
+                raise
             points = points[points.index(missed.point) :]
         else:
             return
