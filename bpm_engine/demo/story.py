@@ -184,7 +184,10 @@ class Demo:
     def _is_time_to_kill(self, victim: Worker) -> bool:
         """In the middle of it all, with its hands full."""
         share = self._scene.progress.ended / self._settings.orders
-        return share >= 1 / 3 and (figures.held_by(self._engine, victim.name) > 2 or share >= 2 / 3)
+        if share < 1 / 3:
+            return False
+        held = figures.held_by(self._engine, victim.name)
+        return held > 2 or (held > 0 and share >= 2 / 3)
 
     def _ending(self, deployed: list[str], refused: list[str], seconds: float) -> Ending:
         engine = self._engine
