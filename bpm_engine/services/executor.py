@@ -94,7 +94,7 @@ class Executor:
         self._lock = threading.Lock()
         self._running: dict[str, Running] = {}
         self._places = Places(threads=config.threads, tasks=config.tasks, most=config.batch)
-        self._chains: dict[str, int] = {}  # token -> hand-offs so far, between hand-off and start
+        self._chains: dict[str, int] = {}  # token -> hand-offs in a row so far, while it is in our hands
         self._draining = False
         self._transactions = threading.BoundedSemaphore(config.transactions)
         self._suspect = False  # whether a token runs that may have killed its last workers
@@ -249,6 +249,8 @@ class Executor:
             # The same token may run here again by now, if the time of its former run was over.
             if running is not None and self._running.get(running.claim.token_id) is running:
                 del self._running[running.claim.token_id]
+                if not returning:
+                    self._chains.pop(running.claim.token_id, None)
             self._ended.notify_all()
         self._places.leave(handler, returning=returning)
         if running is not None and self._is_suspect(running.claimed.token):
@@ -425,6 +427,9 @@ class Executor:
         handed_in = self._handed_in.pop(claim, None)
         if handed_in is not None and handed_in.handler is not None:
             self._places.returned(handed_in.handler)
+        with self._lock:
+            if claim.token_id not in self._running:  # it was not handed on
+                self._chains.pop(claim.token_id, None)
         if error is not None:
             logger.error("the result of token %s is lost, its lease will run out: %s", claim.token_id, error)
         elif isinstance(submission.outcome, Stale):

@@ -17,7 +17,6 @@ class Running:
     claimed: claims.Work
     handler: Handler
     work: Work
-    chain: int = 0
     given_up: bool = False  # its time is over; the thread may still run, its result will be stale
     deadline: float | None = None
 

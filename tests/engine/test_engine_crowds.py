@@ -86,6 +86,23 @@ def test_hundreds_of_sleeping_handlers_hold_no_connection_and_starve_nobody(live
             pass
 
 
+def test_a_worker_keeps_nothing_of_what_has_ended(live: Engine) -> None:
+    """Memory must stay flat over any number of instances."""
+    live.handler("quick")(lambda work: None)
+    live.handler("booked", transactional=True)(lambda work, connection: None)
+    for key, topics in (("plain", ("quick", "quick")), ("mixed", ("quick", "booked"))):
+        body = "".join(f'<serviceTask id="t{n}" bpm:topic="{topic}"/>' for n, topic in enumerate(topics))
+        file = bpmn(f'<startEvent id="start"/>{body}<endEvent id="end"/>' + path("start", "t0", "t1", "end"))
+        live.deploy(file.replace(b'<process id="p"', f'<process id="{key}"'.encode()))
+        seed(live, key, 50)
+    executor = live._runtime.executor
+    with live.running():
+        while live.instances.count(status="Running"):
+            pass
+    assert (executor._running, executor._handed_in, executor._chains) == ({}, {}, {})
+    assert executor._places._taken.total() == executor._places._returning.total() == 0
+
+
 @pytest.mark.slow
 def test_a_backlog_of_timers_neither_stops_fresh_work_nor_grows_memory(live: Engine) -> None:
     live.handler("quick")(lambda work: None)
