@@ -109,8 +109,8 @@ class Committer:
     def _commit_here(self) -> None:
         """One asking thread commits what all have queued; the others find theirs done at their turn."""
         with self._turn:
-            while self.run_once():
-                pass
+            while self._is_work_left():
+                self.run_once()
 
     # -------------------------------------------------------------- committing
 
@@ -148,6 +148,12 @@ class Committer:
         with self._queued:
             self._committing -= trees
             self._queued.notify_all()
+
+    def _is_work_left(self) -> bool:
+        """Once something can be committed, or nothing is queued: another thread may be at the last tree."""
+        with self._queued:
+            self._queued.wait_for(lambda: self._has_work() or not self._queue)
+            return bool(self._queue)
 
     def _has_work(self) -> bool:
         return any(not self._is_held(submission) for submission in self._queue)

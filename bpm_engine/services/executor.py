@@ -510,7 +510,6 @@ class Executor:
         self._give_back([running.claim for running in waiting])
         for running in waiting:
             self._leave(running.handler, running)
-        self._places.wake()
         with self._lock:
             self._ended.wait_for(lambda: not self._running, timeout)
             left = list(self._running.values())

@@ -38,10 +38,6 @@ class Places:
             self._changed.wait_for(lambda: self._free(has_async) >= worthwhile, timeout)
             return self._free(has_async)
 
-    def wake(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
-
     def has(self, handler: Handler) -> bool:
         with self._changed:
             return self._has(handler)

@@ -113,3 +113,17 @@ def test_many_results_of_one_instance_are_committed_together(engine: Engine) -> 
         while engine.instances.get(instance.id).status == "Running":
             pass
     assert len(commits) < 60
+
+
+def test_who_asks_while_another_thread_is_at_the_tree_is_served_when_it_is_done(engine: Engine) -> None:
+    engine.deploy(WAIT)
+    instance = engine.start("p", {"order": "A-1"})
+    committer = engine._runtime.committer
+    with ThreadPoolExecutor(1) as threads:
+        committer._committing.add(instance.id)  # as a thread does that commits something of this tree
+        asked = threads.submit(engine.instances.set_variables, instance.id, {"seen": True})
+        while not committer._queue:
+            pass
+        committer._let_go({instance.id})
+        asked.result(timeout=30)
+    assert engine.instances.get(instance.id).variables["seen"] is True
