@@ -85,7 +85,7 @@ class EnginePlayer(Player):
 
     def play(self, *stimuli: s.Stimulus) -> list[Outcome]:
         submissions = [Submission(stimulus=stimulus, root=self.root) for stimulus in stimuli]
-        outcomes = self._next()._runtime.perform(submissions)
+        outcomes = persistent(self._next()._runtime.perform)(submissions)
         self._go_on()
         return outcomes
 
