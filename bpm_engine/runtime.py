@@ -145,7 +145,7 @@ class Runtime:
 
     def _after(self, played: Played) -> None:
         if played.changes:
-            self.observers.committed(played.changes)
+            self.observers.committed(played.changes, played.instances)
         for work in played.handed:
             self.executor.accept(work)
         self.correlator.look_again(played)
@@ -171,7 +171,7 @@ class Runtime:
             if self._closed.is_set():  # who opens the database next finds it by looking
                 return
             if played.changes:
-                self.observers.committed(played.changes)
+                self.observers.committed(played.changes, played.instances)
             self.correlator.look_again(played)
             self.store.wakeups.notify()
 

@@ -18,7 +18,8 @@ from bpm_engine.cli.endpoint import Endpoint, engine_readiness
 from bpm_engine.cli.session import load_app
 from bpm_engine.engine import Engine
 from bpm_engine.errors import InvalidInputError, UnavailableError
-from bpm_engine.observability.logs import log_work, set_up_logging
+from bpm_engine.observability.logs import set_up_logging
+from bpm_engine.observability.work_log import log_work
 
 logger = logging.getLogger("bpm_engine.run")
 SERVICES = ("executor", "timers", "recovery", "correlation", "outbox", "retention")

@@ -35,6 +35,7 @@ FIRST_PAUSE = 1.0  # seconds before a crashed child is started again, doubled wi
 LONGEST_PAUSE = 30.0
 LASTING = 60.0  # seconds after which a crash is no longer one in a row
 LOOK = 0.2  # seconds between two looks at the children
+CLEAN = (0, -signal.SIGTERM)  # ends of a child: drained, or told to stop before it had begun anything
 GRACE = 10.0  # seconds beyond the drain for a child to end
 
 
@@ -197,7 +198,7 @@ class Supervisor:
                     process.kill()
                 break
         codes = [process.wait() for process in running]
-        return GOOD if all(code == 0 for code in codes) else REFUSED
+        return GOOD if all(code in CLEAN for code in codes) else REFUSED
 
 
 def supervise(

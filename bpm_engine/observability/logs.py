@@ -1,7 +1,9 @@
 """Log lines that say which instance they are about, as JSON where machines read them.
 
-`log_work(engine)` remembers the work of a handler while it runs, so that every line logged meanwhile, by the
-handler or by what it calls, carries its ids. `JsonFormatter` writes one object per line.
+While a handler runs, every line logged by it or by what it calls carries the ids of its work; the engine's
+own lines about an instance name them as `extra`. `JsonFormatter` writes one object per line, `TextFormatter`
+ends the line with them. Who has handlers and formatters of their own adds `WorkFilter` to the handler: it
+puts them on the record.
 """
 
 from __future__ import annotations
@@ -9,69 +11,51 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from bpm_engine.engine import Engine
 from bpm_engine.handlers import Work
-from bpm_engine.observability.silent import Silent
+from bpm_engine.services.about import NAMES, about_work
 
 current_work: ContextVar[Work | None] = ContextVar("bpm_current_work", default=None)
 
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-TEXT = "%(asctime)s %(levelname)-7s %(name)s  %(message)s%(work)s"
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "bpm_fields"}
+TEXT = "%(asctime)s %(levelname)-7s %(name)s  %(message)s%(bpm_fields)s"
+SHOWN = tuple(name for name in NAMES if name != "token_id")  # to people, who look for instances
 
 
-class WorkLog(Silent):
-    """An observer that knows, for each thread and task, what it is working on."""
-
-    @contextmanager
-    def running(self, work: Work) -> Iterator[None]:
-        before = current_work.set(work)
-        try:
-            yield
-        finally:
-            current_work.reset(before)
-
-
-def log_work(engine: Engine) -> None:
-    """From now on log lines written by handlers can be told apart by instance."""
-    engine.observe(WorkLog())
-
-
-def work_fields() -> dict[str, Any]:
-    """What is known about the work at hand; {} outside of handlers."""
+def note_work(record: logging.LogRecord) -> None:
+    """Put what is known about the work at hand on the record; what the line says itself stays."""
     work = current_work.get()
-    if work is None:
-        return {}
-    fields = {
-        "correlation_id": work.correlation_id,
-        "instance_id": work.instance_id,
-        "business_key": work.business_key,
-        "definition": work.definition_key,
-        "node_id": work.node_id,
-        "token_id": work.token_id,
-        "attempt": work.attempt,
-        "tenant": work.tenant_id,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
+    if work is not None:
+        record.__dict__.update(about_work(work) | vars(record))
+
+
+class WorkFilter(logging.Filter):
+    """Lets everything pass. For a handler of the application's own: add it, and name the fields in the format
+    or use a formatter that writes all of them. On a `QueueHandler`, so that it sees the right thread."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        note_work(record)
+        return True
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line: time, level, logger, message, the work at hand, what `extra` names."""
+    """One JSON object per line: time, level, logger, pid, message, the work at hand, what `extra` names."""
 
     def format(self, record: logging.LogRecord) -> str:
+        note_work(record)
+        given = {name: value for name, value in vars(record).items() if name not in _STANDARD}
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
+            "pid": record.process,
             "message": record.getMessage(),
-            **work_fields(),
-            **{name: value for name, value in vars(record).items() if name not in _STANDARD},
+            **{name: given[name] for name in NAMES if name in given},
+            **given,
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
@@ -83,16 +67,24 @@ def _plain(value: object) -> Any:
 
 
 class TextFormatter(logging.Formatter):
-    """For people: the ids of the work at hand at the end of the line."""
+    """For people: the ids at the end of the line, each with its name."""
 
     def __init__(self) -> None:
         super().__init__(TEXT)
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - its name in the library
-        known = work_fields()
-        shown = [known[name] for name in ("correlation_id", "instance_id", "node_id") if name in known]
-        record.work = f"  [{' '.join(shown)}]" if shown else ""
-        return super().formatMessage(record)
+    def format(self, record: logging.LogRecord) -> str:
+        note_work(record)
+        given = vars(record)
+        shown = [f"{name}={_bare(given[name])}" for name in SHOWN if name in given]
+        record.bpm_fields = f"  {' '.join(shown)}" if shown else ""
+        line = super().format(record)
+        return f"{line}\n{given['exception']}" if "exception" in given else line
+
+
+def _bare(value: object) -> str:
+    """Quoted where it would not be read as one word."""
+    text = str(value)
+    return text if text.isprintable() and not set(text) & set(' "=') else json.dumps(text, ensure_ascii=False)
 
 
 def set_up_logging(form: str, level: str, stream: TextIO | None = None) -> None:

@@ -31,8 +31,6 @@ PER_DEFINITION = {
     LogKind.COMPENSATED: c.COMPENSATIONS,
     LogKind.SUSPENDED: c.SUSPENDED,
 }
-UNKNOWN = "unknown"  # definition of an instance that this process has not seen
-KNOWN = 50_000  # instances whose definition is remembered
 
 
 class Metrics:
@@ -43,7 +41,6 @@ class Metrics:
         self.registry = registry if registry is not None else REGISTRY
         self._database = database
         self._metrics = {metric.name: _make(metric, self.registry) for metric in c.COUNTED}
-        self._definitions: dict[str, str] = {}
 
     def attached(self, load: Callable[[], Load]) -> None:
         if self._database:
@@ -51,30 +48,22 @@ class Metrics:
 
     # -------------------------------------------------------------- what is committed
 
-    def committed(self, changes: Sequence[Changes]) -> None:
+    def committed(self, changes: Sequence[Changes], instances: Mapping[str, Instance]) -> None:
         for made in changes:
             for instance in (*made.instances.inserted, *made.instances.updated):
                 self._count_instance(instance)
             for instance in made.instances.inserted:
                 self._counter(c.INSTANCES_STARTED).labels(instance.definition_key).inc()
             for entry in made.log:
-                self._count_entry(entry)
+                self._count_entry(entry, instances[entry.instance_id].definition_key)
 
     def _count_instance(self, instance: Instance) -> None:
-        self._remember(instance.id, instance.definition_key)
         if instance.status in ENDED and instance.ended_at is not None:
             self._counter(c.INSTANCES_ENDED).labels(instance.definition_key, str(instance.status)).inc()
             seconds = (instance.ended_at - instance.started_at).total_seconds()
             self._histogram(c.INSTANCE_DURATION).labels(instance.definition_key).observe(max(0.0, seconds))
 
-    def _remember(self, instance_id: str, definition: str) -> None:
-        """Most rows name the instance alone, and few transactions write its own row."""
-        if len(self._definitions) > KNOWN:
-            self._definitions.clear()
-        self._definitions[instance_id] = definition
-
-    def _count_entry(self, entry: LogEntry) -> None:
-        definition = self._definitions.get(entry.instance_id, UNKNOWN)
+    def _count_entry(self, entry: LogEntry, definition: str) -> None:
         metric = PER_DEFINITION.get(entry.kind)
         if metric is not None:
             self._counter(metric).labels(definition).inc()
@@ -90,7 +79,6 @@ class Metrics:
 
     @contextmanager
     def running(self, work: Work) -> Iterator[None]:
-        self._remember(work.instance_id, work.definition_key)
         gauge = self._gauge(c.RUNNING).labels(work.topic)
         begun, outcome = perf_counter(), "completed"
         gauge.inc()

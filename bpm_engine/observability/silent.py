@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from bpm_engine.core.changes import Changes
+from bpm_engine.core.state import Instance
 from bpm_engine.handlers import Work
 from bpm_engine.store.statistics import Load
 
@@ -14,7 +15,7 @@ class Silent:
     def attached(self, load: Callable[[], Load]) -> None:
         return None
 
-    def committed(self, changes: Sequence[Changes]) -> None:
+    def committed(self, changes: Sequence[Changes], instances: Mapping[str, Instance]) -> None:
         return None
 
     def swept(self, what: str, number: int) -> None:

@@ -9,7 +9,7 @@ when it ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from uuid import UUID
@@ -30,6 +30,7 @@ from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import Instance, InstanceStatus, LogEntry, LogKind
 from bpm_engine.handlers import BpmnError, RetryLater, Work
 from bpm_engine.observability.silent import Silent
+from bpm_engine.services.about import Fields, about_instance, about_work
 
 ENDED = (InstanceStatus.COMPLETED, InstanceStatus.CANCELLED)
 SIGNALS = {LogKind.DELIVERED: "bpm.signal", LogKind.FIRED: "bpm.timer"}
@@ -44,24 +45,11 @@ class Tracing(Silent):
 
     @contextmanager
     def running(self, work: Work) -> Iterator[None]:
-        attributes: dict[str, str | int] = {
-            "bpm.topic": work.topic,
-            "bpm.instance_id": work.instance_id,
-            "bpm.definition": work.definition_key,
-            "bpm.node_id": work.node_id,
-            "bpm.token_id": work.token_id,
-            "bpm.attempt": work.attempt,
-            "bpm.tenant": work.tenant_id,
-        }
-        if work.correlation_id is not None:
-            attributes["bpm.correlation_id"] = work.correlation_id
-        if work.business_key is not None:
-            attributes["bpm.business_key"] = work.business_key
         span = self._tracer.start_span(
             f"bpm.step {work.topic}",
             context=_context(work.root_instance_id),
             kind=SpanKind.CONSUMER,
-            attributes=attributes,
+            attributes={"bpm.topic": work.topic, **_named(about_work(work))},
         )
         # An outcome that the process models is no error of the step.
         with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
@@ -75,14 +63,14 @@ class Tracing(Silent):
                 span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {error}"))
                 raise
 
-    def committed(self, changes: Sequence[Changes]) -> None:
+    def committed(self, changes: Sequence[Changes], instances: Mapping[str, Instance]) -> None:
         for made in changes:
             for instance in made.instances.updated:
                 if instance.status in ENDED and instance.ended_at is not None:
                     self._tell_life(instance, instance.ended_at)
             for entry in made.log:
                 if entry.kind in SIGNALS:
-                    self._tell_signal(entry)
+                    self._tell_signal(entry, instances[entry.instance_id])
 
     def _tell_life(self, instance: Instance, ended_at: datetime) -> None:
         span = self._tracer.start_span(
@@ -90,26 +78,32 @@ class Tracing(Silent):
             context=_context(instance.root_instance_id),
             start_time=_nanoseconds(instance.started_at),
             attributes={
-                "bpm.instance_id": instance.id,
-                "bpm.definition": instance.definition_key,
+                **_about(instance),
                 "bpm.version": instance.definition_version,
                 "bpm.status": str(instance.status),
-                "bpm.tenant": instance.tenant_id,
-                **({"bpm.correlation_id": instance.correlation_id} if instance.correlation_id else {}),
             },
         )
         span.end(_nanoseconds(ended_at))
 
-    def _tell_signal(self, entry: LogEntry) -> None:
+    def _tell_signal(self, entry: LogEntry, instance: Instance) -> None:
         moment = _nanoseconds(entry.at)
         span = self._tracer.start_span(
             f"{SIGNALS[entry.kind]} {entry.node_id}",
             context=_context(entry.root_instance_id),
             kind=SpanKind.CONSUMER,
             start_time=moment,
-            attributes={"bpm.instance_id": entry.instance_id, "bpm.node_id": entry.node_id or ""},
+            attributes={**_about(instance), "bpm.node_id": entry.node_id or ""},
         )
         span.end(moment)
+
+
+def _about(instance: Instance) -> dict[str, str | int]:
+    return _named(about_instance(instance.id, instance, instance.tenant_id))
+
+
+def _named(fields: Fields) -> dict[str, str | int]:
+    """The names of log lines, as attributes."""
+    return {f"bpm.{name}": value for name, value in fields.items()}
 
 
 def _context(root_instance_id: str) -> Context:

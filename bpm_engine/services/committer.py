@@ -34,6 +34,7 @@ from bpm_engine.core.stimuli import (
 )
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import EngineError, UnavailableError
+from bpm_engine.services.about import about_instance
 from bpm_engine.services.step import (
     Handoff,
     MessagesTakenError,
@@ -304,7 +305,8 @@ class Committer:
     def _split(self, batch: list[Submission], error: BaseException) -> None:
         trees = list(dict.fromkeys(s.root for s in batch))
         if len(trees) == 1:
-            logger.error("call tree %s cannot be committed: %s", trees[0], error, exc_info=error)
+            about = about_instance(trees[0])
+            logger.error("call tree %s cannot be committed: %s", trees[0], error, exc_info=error, extra=about)
             for submission in batch:
                 self._set_apart(submission, error)
             return
@@ -339,7 +341,8 @@ class Committer:
                 with self._store.transaction() as tx:
                     quarantine.set_apart(tx, root, reason, new_id)
             except UnavailableError as error:  # it is met again, and then set apart
-                logger.warning("call tree %s could not be set apart: %s", root, error)
+                about = about_instance(root)
+                logger.warning("call tree %s could not be set apart: %s", root, error, extra=about)
 
     def _pause(self, attempt: int) -> None:
         seconds = PAUSE * 2.0 ** min(attempt, LONGEST) * (1 + random.random())  # noqa: S311 - jitter

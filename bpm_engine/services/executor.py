@@ -36,6 +36,7 @@ from bpm_engine.core.stimuli import (
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import InvalidInputError, UnavailableError
 from bpm_engine.handlers import Handler, Handlers, RetryLater, Work
+from bpm_engine.services.about import Fields, about_claim
 from bpm_engine.services.committer import Committer, claim_of
 from bpm_engine.services.concurrency import EventLoop, Threads
 from bpm_engine.services.definitions import GraphCache
@@ -279,7 +280,7 @@ class Executor:
         """By its handler, or by the engine where it needs none."""
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
-            self._hand_in(claimed, self._without_handler(claimed), HandedIn(self._config.lease))
+            self._hand_in(self._without_handler(claimed), HandedIn(claimed, self._config.lease))
         else:
             self._start(claimed, handler)
 
@@ -364,7 +365,8 @@ class Executor:
             with self._transactions:
                 self._committer.run_alone(call, running.claimed.token.root_instance_id, played)
         except StaleClaimError:
-            logger.warning("the lease of %s was lost; its transaction is rolled back", running.claim.token_id)
+            about = about_claim(running.claimed)
+            logger.warning("the lease was lost; the transaction is rolled back", extra=about)
             return None
         except BadResultError as refused:
             return refused.stimulus
@@ -408,17 +410,17 @@ class Executor:
         if stimulus is None or running.given_up:
             self._leave(handler, running)
             return
-        returning = HandedIn(self._lease(handler), handler)
+        returning = HandedIn(running.claimed, self._lease(handler), handler)
         self._handed_in[running.claim] = returning  # before it leaves: someone always extends its lease
         self._leave(handler, running, returning=True)
-        self._hand_in(running.claimed, stimulus, returning)
+        self._hand_in(stimulus, returning)
 
-    def _hand_in(self, claimed: claims.Work, stimulus: Stimulus, handed_in: HandedIn) -> None:
+    def _hand_in(self, stimulus: Stimulus, handed_in: HandedIn) -> None:
         """Until it is committed the lease is extended, and it is tried again as often as needed."""
-        submission = self._submission(claimed, stimulus)
+        submission = self._submission(handed_in.claimed, stimulus)
         submission.patient = True
         submission.done = self._forget
-        self._handed_in[claimed.claim] = handed_in
+        self._handed_in[handed_in.claimed.claim] = handed_in
         self._committer.submit([submission])
 
     def _forget(self, submission: Submission, error: BaseException | None) -> None:
@@ -431,10 +433,12 @@ class Executor:
             if claim.token_id not in self._running:  # it was not handed on
                 self._chains.pop(claim.token_id, None)
         if error is not None:
-            logger.error("the result of token %s is lost, its lease will run out: %s", claim.token_id, error)
+            logger.error(
+                "the result is lost, its lease will run out: %s", error, extra=_about(claim, handed_in)
+            )
         elif isinstance(submission.outcome, Stale):
             reason = submission.outcome.reason
-            logger.warning("the result of token %s is stale and dropped: %s", claim.token_id, reason)
+            logger.warning("the result is stale and dropped: %s", reason, extra=_about(claim, handed_in))
 
     def _submission(self, claimed: claims.Work, stimulus: Stimulus) -> Submission:
         return Submission(stimulus=stimulus, root=claimed.token.root_instance_id)
@@ -481,7 +485,8 @@ class Executor:
                 until = tx.now() + self._lease(running.handler)
                 extension = claims.extend_leases(tx, [running.claim], until)
         except UnavailableError as error:
-            logger.warning("the lease of %s could not be extended: %s", token_id, error)
+            about = about_claim(running.claimed)
+            logger.warning("the lease could not be extended: %s", error, extra=about)
             return True
         return token_id not in extension.lost
 
@@ -499,7 +504,7 @@ class Executor:
         for running in overdue:
             failure = Failure(code="timeout", message=f"no result after {running.handler.timeout}")
             stimulus = WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
-            self._hand_in(running.claimed, stimulus, HandedIn(self._lease(running.handler)))
+            self._hand_in(stimulus, HandedIn(running.claimed, self._lease(running.handler)))
 
     # -------------------------------------------------------------- the end
 
@@ -522,3 +527,7 @@ class Executor:
     def busy(self) -> int:
         with self._lock:
             return len(self._running)
+
+
+def _about(claim: Claim, handed_in: HandedIn | None) -> Fields:
+    return about_claim(handed_in.claimed) if handed_in is not None else {"token_id": claim.token_id}

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Protocol
 
 from bpm_engine.core.changes import Changes
+from bpm_engine.core.state import Instance
 from bpm_engine.handlers import HandlerFunction, Work
 from bpm_engine.store.statistics import Load
 
@@ -23,8 +24,9 @@ class Observer(Protocol):
     def attached(self, load: Callable[[], Load]) -> None:
         """Called once, first: `load` reads what waits in the database."""
 
-    def committed(self, changes: Sequence[Changes]) -> None:
-        """What one transaction of this process has changed: instances, tokens, history."""
+    def committed(self, changes: Sequence[Changes], instances: Mapping[str, Instance]) -> None:
+        """What one transaction of this process has changed: instances, tokens, history. `instances`: those
+        that it is about, by id, as it left them."""
 
     def swept(self, what: str, number: int) -> None:
         """Retention has removed so many of these."""
@@ -45,15 +47,17 @@ class Observers:
     def add(self, observer: Observer) -> None:
         self._all = (*self._all, observer)
 
-    def committed(self, changes: Sequence[Changes]) -> None:
+    def committed(self, changes: Sequence[Changes], instances: Mapping[str, Instance]) -> None:
         for observer in self._all:
-            _safely(observer.committed, changes)
+            _safely(observer.committed, changes, instances)
 
     def swept(self, what: str, number: int) -> None:
         for observer in self._all:
             _safely(observer.swept, what, number)
 
-    def running(self, work: Work) -> ExitStack:
+    def running(self, work: Work) -> AbstractContextManager[object]:
+        if len(self._all) == 1:  # a stack costs more than what is on it
+            return self._all[0].running(work)
         stack = ExitStack()
         for observer in self._all:
             stack.enter_context(observer.running(work))

@@ -22,6 +22,7 @@ from urllib.parse import quote
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.publishers.cloudevents import CloudEvent
 from bpm_engine.publishers.publisher import Publisher, Unheard
+from bpm_engine.services.about import about_instance
 from bpm_engine.services.lanes import Lane, Lanes
 from bpm_engine.store import outbox
 from bpm_engine.store.origins import Origin, load_origins
@@ -204,11 +205,13 @@ class OutboxDispatcher:
             level = logging.ERROR if event.id in dead else logging.WARNING
             logger.log(
                 level,
-                "event %s of instance %s could not be published%s: %s",
+                "event %s could not be published%s: %s",
                 event.id,
-                event.instance_id,
                 " and is dead" if event.id in dead else f" (attempt {event.attempts + 1})",
                 _one_line(error),
+                extra=about_instance(
+                    event.instance_id, self._origins.get(event.instance_id), event.tenant_id
+                ),
             )
 
     def _pause(self, attempts: int) -> timedelta:

@@ -29,6 +29,7 @@ class Running:
 class HandedIn:
     """A result on its way to the committer."""
 
+    claimed: claims.Work
     lease: timedelta  # extended until it is committed
     handler: Handler | None = None  # whose place is kept meanwhile
 

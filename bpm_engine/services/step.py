@@ -26,6 +26,7 @@ from bpm_engine.core.stimuli import Started, Stimulus
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import EngineError
 from bpm_engine.services import intake
+from bpm_engine.services.about import about_instance
 from bpm_engine.services.definitions import GraphCache, Lookup
 from bpm_engine.services.intake import Incoming
 from bpm_engine.store import changes as writing
@@ -92,6 +93,7 @@ class Played:
     ready: bool = False  # something became claimable, or due
     mark: LogEntry | None = None  # a row to recognise the commit by
     changes: list[Changes] = field(default_factory=list)  # only while somebody observes
+    instances: dict[str, Instance] = field(default_factory=dict)  # that these are about
 
 
 class MessagesTakenError(EngineError):
@@ -188,6 +190,7 @@ class Step:
         result.messages += [m.id for m in made.messages]
         if self.observed:
             result.changes.append(made)
+            result.instances |= game.instances(made)
         result.signalled = result.signalled or bool(made.signals)
         result.mark = result.mark or (made.log[0] if made.log else None)
         result.ready = (
@@ -251,7 +254,7 @@ class _Game:
             try:
                 made = advance(self._lookup, self._snapshot, [s.stimulus for s in group], context)
             except AdvanceError as error:
-                group = _without(group, group[error.index].root, error, result)
+                group = self._without(group, group[error.index].root, error, result)
                 continue
             if isinstance(made, Changes):
                 for submission, outcome in zip(group, made.outcomes, strict=True):
@@ -264,8 +267,22 @@ class _Game:
     def _readable(self, group: list[Submission], result: Played) -> list[Submission]:
         for root, reason in self._unreadable.items():
             if any(s.root == root for s in group):
-                group = _without(group, root, UnreadableTreeError(root, reason), result)
+                group = self._without(group, root, UnreadableTreeError(root, reason), result)
         return group
+
+    def _without(
+        self, group: list[Submission], root: str, error: BaseException, result: Played
+    ) -> list[Submission]:
+        """Set the submissions of one call tree apart; the rest of the batch goes on."""
+        about = about_instance(root, self._snapshot.instances.get(root))
+        logger.error("call tree %s is set apart: %s", root, error, exc_info=error, extra=about)
+        result.broken += [(s, error) for s in group if s.root == root]
+        return [s for s in group if s.root != root]
+
+    def instances(self, made: Changes) -> dict[str, Instance]:
+        """As these changes leave them."""
+        changed = {instance.id: instance for instance in (*made.instances.inserted, *made.instances.updated)}
+        return self._snapshot.instances | changed
 
     def _context(self, actor: str | None) -> Context:
         policy = self._policy
@@ -311,13 +328,6 @@ class _Game:
         for layer in reversed(layers):
             visible.update(layer)
         return visible
-
-
-def _without(group: list[Submission], root: str, error: BaseException, result: Played) -> list[Submission]:
-    """Set the submissions of one call tree apart; the rest of the batch goes on."""
-    logger.error("call tree %s is set apart: %s", root, error, exc_info=error)
-    result.broken += [(s, error) for s in group if s.root == root]
-    return [s for s in group if s.root != root]
 
 
 def _pending(tx: Transaction, ready: list[Submission], result: Played) -> list[Submission]:

@@ -16,6 +16,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from bpm_engine.core.changes import Changes
+from bpm_engine.core.state import Instance
 from bpm_engine.handlers import Work
 from bpm_engine.services.step import Submission
 from bpm_engine.store import work as claims
@@ -44,7 +45,7 @@ class Calls:
     def attached(self, load: Callable[[], Load]) -> None:
         """Nothing to prepare."""
 
-    def committed(self, changes: Sequence[Changes]) -> None:
+    def committed(self, changes: Sequence[Changes], instances: Mapping[str, Instance]) -> None:
         """What is committed is read in the end."""
 
     def swept(self, what: str, number: int) -> None:

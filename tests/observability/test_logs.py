@@ -1,4 +1,4 @@
-"""Log lines of handlers say which instance they are about."""
+"""Log lines say which instance they are about: the handler's own, and the engine's."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import asyncio
 import io
 import json
 import logging
+import logging.handlers
+import queue
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from support.definitions import bpmn, path
 
-from bpm_engine import Work
-from bpm_engine.observability import log_work
+from bpm_engine import Retry, Work
+from bpm_engine.observability import WorkFilter, log_work
 from bpm_engine.observability.logs import set_up_logging
 from bpm_engine.testing import TestEngine
 
@@ -66,6 +68,7 @@ def test_json_lines_carry_the_ids_of_the_work_at_hand(output: io.StringIO) -> No
         line = lines[message]
         assert (line["instance_id"], line["node_id"]) == (instance, node)
         assert (line["correlation_id"], line["business_key"], line["attempt"]) == ("c-1", "A-17", 1)
+        assert (line["definition"], line["tenant"]) == ("p", "default")
     assert lines["sync"]["amount"] == 12
     assert lines["async"]["level"] == "warning"
     assert "instance_id" not in lines["outside"]
@@ -74,7 +77,8 @@ def test_json_lines_carry_the_ids_of_the_work_at_hand(output: io.StringIO) -> No
 def test_text_lines_end_with_them(output: io.StringIO) -> None:
     instance = run(output, "text")
     lines = output.getvalue().splitlines()
-    assert any(line.endswith(f"shop  sync  [c-1 {instance} a]") for line in lines)
+    ids = f"correlation_id=c-1 instance_id={instance} business_key=A-17 definition=p node_id=a attempt=1"
+    assert any(line.endswith(f"shop  sync  {ids} tenant=default") for line in lines)
     assert any(line.endswith("shop  outside") for line in lines)
 
 
@@ -86,3 +90,84 @@ def test_an_exception_stays_on_its_line(output: io.StringIO) -> None:
         logger.exception("it failed")
     (line,) = map(json.loads, output.getvalue().splitlines())
     assert line["exception"].endswith("ValueError: bad")
+
+
+def failing(output: io.StringIO, form: str, level: str = "info") -> tuple[TestEngine, str]:
+    """An engine and its instance, whose first task has failed for good."""
+    set_up_logging(form, level, output)
+    engine = TestEngine(PROCESS)
+    log_work(engine)
+
+    @engine.handler("a", retry=Retry(attempts=2, base="1s"))
+    def a(work: Work) -> None:
+        raise ValueError("the bank is closed")
+
+    instance = engine.start("p", correlation_id="c 1", business_key="A-17")
+    engine.run_until_idle()
+    engine.clock.advance("1h")
+    engine.run_until_idle()
+    return engine, instance.id
+
+
+def parsed(output: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in output.getvalue().splitlines()]
+
+
+def test_failed_attempts_and_the_incident_are_logged_with_the_ids(output: io.StringIO) -> None:
+    _, instance = failing(output, "json")
+    lines = [line for line in parsed(output) if line["logger"] == "bpm_engine.instances"]
+    assert [(line["level"], line["message"]) for line in lines] == [
+        ("warning", "attempt 1 failed: ValueError: the bank is closed"),
+        ("warning", "attempt 2 failed: ValueError: the bank is closed"),
+        ("error", "incident: ValueError: the bank is closed"),
+    ]
+    for line in lines:
+        assert (line["correlation_id"], line["instance_id"], line["business_key"]) == (
+            "c 1",
+            instance,
+            "A-17",
+        )
+        assert (line["definition"], line["node_id"], line["tenant"]) == ("p", "a", "default")
+    assert lines[0]["exception"].endswith("ValueError: the bank is closed")
+    assert [line.get("attempt") for line in lines] == [1, 2, None]
+
+
+def test_for_people_the_traceback_follows_and_odd_ids_are_quoted(output: io.StringIO) -> None:
+    _, instance = failing(output, "text")
+    line, *traceback = output.getvalue().splitlines()
+    assert f'closed  correlation_id="c 1" instance_id={instance} business_key=A-17 definition=p' in line
+    assert traceback[0] == "Traceback (most recent call last):"
+
+
+def test_at_level_debug_every_step_is_told_and_what_operators_do_at_info(output: io.StringIO) -> None:
+    engine, instance = failing(output, "json", "debug")
+    (incident,) = engine.incidents.find()
+    engine.incidents.resolve(incident.id, {"fixed": True}, actor="ann")
+    lines = [line for line in parsed(output) if line.get("instance_id") == instance]
+    messages = [line["message"] for line in lines]
+    assert messages[:2] == ["started", "completed"]
+    assert {line["node_id"] for line in lines if line["message"] == "entered"} == {"a"}
+    (resumed,) = [line for line in lines if line["message"] == "resumed by ann"]
+    assert (resumed["level"], resumed["actor"]) == ("info", "ann")
+
+
+def test_an_application_with_a_logging_of_its_own_adds_the_filter() -> None:
+    """Also where another thread writes the lines: the record has the fields by then."""
+    records: queue.Queue[logging.LogRecord] = queue.Queue()
+    handler = logging.handlers.QueueHandler(records)
+    handler.addFilter(WorkFilter())
+    own = logging.getLogger("shop.own")
+    own.addHandler(handler)
+    engine = TestEngine(PROCESS)
+    log_work(engine)
+    engine.handler("a")(lambda work: own.warning("here", extra={"attempt": "mine"}))
+    instance = engine.start("p", correlation_id="c-1")
+    engine.run_until_idle()
+    own.removeHandler(handler)
+    written = vars(records.get_nowait())
+    assert (written["correlation_id"], written["instance_id"], written["node_id"]) == (
+        "c-1",
+        instance.id,
+        "a",
+    )
+    assert written["attempt"] == "mine"

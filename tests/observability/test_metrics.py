@@ -152,7 +152,7 @@ def test_an_observer_that_fails_does_not_stop_the_engine(
     engine: TestEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(Metrics):
-        def committed(self, changes: object) -> None:
+        def committed(self, changes: object, instances: object) -> None:
             raise RuntimeError("no more room")
 
     engine.observe(Broken(CollectorRegistry()))

@@ -15,7 +15,8 @@ EVENT = CloudEvent(
     type="order.paid\nERROR all is lost",
     time=datetime(2030, 1, 1, tzinfo=UTC),
     subject="instance-1",
-    data={"card": "4111"},
+    data={"card": "4111", "node_id": "pay"},
+    extensions={"tenant": "acme", "correlationid": "web-991", "definition": "order"},
 )
 
 
@@ -25,6 +26,13 @@ def test_a_log_record_carries_the_event_and_shows_no_data(caplog: pytest.LogCapt
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("bpm_engine.events", logging.INFO)
     assert record.__dict__["event"] is EVENT
+    about = {
+        "instance_id": "instance-1",
+        "correlation_id": "web-991",
+        "definition": "order",
+        "node_id": "pay",
+    }
+    assert about.items() <= record.__dict__.items()
     assert "4111" not in record.getMessage()
     assert "\n" not in record.getMessage()
 
