@@ -410,6 +410,14 @@ class Node:
     completion_quantity: int = 1  # tokens on each flow that is taken
     is_activity: bool = False  # task, sub-process, call: what history reports and compensation undoes
 
+    @property
+    def data_reads(self) -> frozenset[str]:
+        """The variables that decide whether the data is there with which the activity can begin."""
+        if self.data is None or not (self.data.input_sets or self.data.states):
+            return frozenset()
+        states = (variable for variable, _ in self.data.states)
+        return frozenset(states).union(*(expression.reads for _, expression in self.inputs))
+
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
@@ -438,7 +446,9 @@ class Graph:
     scopes: Mapping[str, Scope]  # the root scope has the id of the process
     flows: Mapping[str, Flow]
     ahead: Mapping[str, Ahead]
-    watched: frozenset[str] = frozenset()  # variables that a conditional event inside reads
+    watched: frozenset[str] = (
+        frozenset()
+    )  # variables that a conditional event or a wait for data inside reads
     content_hash: str = ""  # sha256 of the canonical form: equal content, equal hash
 
     network: nx.MultiDiGraph[str] = field(compare=False, repr=False)  # frozen; see the module docstring

@@ -5,7 +5,9 @@ wherever in the instance that was (decision 18). It triggers when it is true and
 that does not interrupt has to become false before it can trigger again. A variable that is not there yet
 is no fault: the condition is not true yet. Conditions of a halted instance are looked at when it goes on.
 
-A process without conditional events pays for one question per write: `Graph.watched` is empty.
+An activity that waits for its data (13.3.2) is looked at in the same way.
+
+A process without any of these pays for one question per write: `Graph.watched` is empty.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from msgspec.structs import replace
 
 from bpm_engine.bpmn.expressions import ExpressionError
 from bpm_engine.bpmn.graph import ConditionEvent, Kind
-from bpm_engine.core import incidents, propagation, triggering, waits
+from bpm_engine.core import data_sets, incidents, propagation, triggering, waits
 from bpm_engine.core.effects import Fault
 from bpm_engine.core.state import (
     InstanceStatus,
@@ -64,7 +66,13 @@ def _open(marking: Marking, instance_id: str, names: set[str]) -> list[Subscript
 
 
 def _concerned(marking: Marking, row: Subscription, names: set[str], opened: set[str | None]) -> bool:
-    return row.id in opened or not names.isdisjoint(_event(marking, row).condition.reads)
+    return row.id in opened or not names.isdisjoint(_reads(marking, row))
+
+
+def _reads(marking: Marking, row: Subscription) -> frozenset[str]:
+    if row.event == waits.DATA:
+        return marking.graph(row.instance_id).nodes[row.node_id].data_reads
+    return _event(marking, row).condition.reads
 
 
 def _event(marking: Marking, row: Subscription) -> ConditionEvent:
@@ -84,6 +92,9 @@ def _look_at(marking: Marking, subscription_id: str) -> None:
     row = marking.draft.subscriptions.get(subscription_id)
     if row is None or row.status is not SubscriptionStatus.OPEN:
         return  # another one has interrupted meanwhile
+    if row.event == waits.DATA:
+        _look_for_data(marking, row)
+        return
     try:
         holds = _holds(marking, row)
     except ExpressionError as fault:
@@ -93,6 +104,18 @@ def _look_at(marking: Marking, subscription_id: str) -> None:
         _trigger(marking, row)
     elif not holds and row.name == HOLDS:
         marking.draft.subscriptions.put(row.id, replace(row, name=""))
+
+
+def _look_for_data(marking: Marking, row: Subscription) -> None:
+    assert row.token_id is not None
+    token = marking.draft.token(row.token_id)
+    marking.attempt(token, Phase.ENTER, _begin_with_data, marking, row)
+
+
+def _begin_with_data(marking: Marking, row: Subscription) -> None:
+    mapped = data_sets.available(marking, row)
+    if mapped is not None:
+        data_sets.begin(marking, row, mapped)
 
 
 def _holds(marking: Marking, row: Subscription) -> bool:

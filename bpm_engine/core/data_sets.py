@@ -1,9 +1,11 @@
 """Input and output sets (10.4.2): which data an activity begins with, and which it hands on.
 
 The first input set whose required inputs all have a value is taken; its optional inputs are empty where they
-have none. When no set is available, or a data object is not in the state that is asked for, the activity
-cannot begin: an incident, to be tried again when the data is there. Output sets are the same at the end of
-the activity, but an optional output without a value is not written.
+have none. While no set is available, or a data object is not in the state that is asked for, the activity is
+ready and does not begin (13.3.2): its boundary events are armed, and it is looked at again like a conditional
+event when a variable that it reads was written. An event does not wait for its data, and no activity for its
+outputs: there it is an incident, to be tried again when the data is there. An optional output without a
+value is not written.
 """
 
 from __future__ import annotations
@@ -12,17 +14,31 @@ from typing import TYPE_CHECKING
 
 from bpm_engine.bpmn.expressions import Expression, ExpressionError
 from bpm_engine.bpmn.graph import DataNeeds, DataSet
+from bpm_engine.core import waits
+from bpm_engine.core.behaviours import ENTER
 from bpm_engine.core.effects import Fault
-from bpm_engine.core.state import Json, Variables
+from bpm_engine.core.state import Json, LogKind, Subscription, SubscriptionStatus, TokenState, Variables
 
 if TYPE_CHECKING:
+    from bpm_engine.core.marking import Marking
     from bpm_engine.core.visit import Visit
 
 Pairs = tuple[tuple[str, Expression], ...]
 MISSING = frozenset({"UNKNOWN_VARIABLE", "UNKNOWN_KEY"})
+UNAVAILABLE = frozenset({"DATA_STATE", "DATA_UNAVAILABLE"})
 
 
-def inputs(visit: Visit, needs: DataNeeds) -> Variables:
+def inputs(visit: Visit, needs: DataNeeds) -> Variables | None:
+    """None: the activity has to wait for its data."""
+    try:
+        return _inputs(visit, needs)
+    except Fault as fault:
+        if fault.code in UNAVAILABLE and visit.node.is_activity:
+            return None
+        raise
+
+
+def _inputs(visit: Visit, needs: DataNeeds) -> Variables:
     seen = visit.view()
     for variable, state in needs.states:
         if seen.get(variable) != state:
@@ -68,3 +84,27 @@ def _value(visit: Visit, expression: Expression) -> Json:
         if error.code in MISSING:
             return None
         raise
+
+
+# ------------------------------------------------------------------ waiting
+
+
+def available(marking: Marking, row: Subscription) -> Variables | None:
+    """What the activity that waits can begin with now; a version without such needs asks for nothing."""
+    assert row.token_id is not None
+    visit = marking.visit(marking.draft.token(row.token_id))
+    if visit.node.data is None:
+        return visit.mapped(visit.node.inputs)
+    return inputs(visit, visit.node.data)
+
+
+def begin(marking: Marking, row: Subscription, mapped: Variables) -> None:
+    """The data is there: the activity, which is entered already, begins."""
+    assert row.token_id is not None
+    waits.end_subscription(marking, row, SubscriptionStatus.CONSUMED)
+    token = marking.draft.token(row.token_id)
+    local = {**(token.local or {}), **mapped}
+    visit = marking.visit(marking.put(token, state=TokenState.READY, waiting_for=None, local=local))
+    visit.is_entered = True
+    marking.journal.log(LogKind.CAUGHT, visit.token, {"input": local})
+    marking.perform(visit, ENTER[visit.node.kind](visit))

@@ -30,6 +30,7 @@ from bpm_engine.core.state import (
     TokenState,
     Waiting,
 )
+from bpm_engine.core.waits import DATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +212,17 @@ def _subscribed(scene: Scene, wait: Subscription) -> str:
             return f"the message {wait.name!r}{key}{match}"
         case SubscriptionKind.SIGNAL:
             return f"the signal {wait.name!r}"
+        case _ if wait.event == DATA:
+            return f"the data that it needs to begin: {', '.join(_data(scene.graph.nodes[wait.node_id]))}"
         case _:
             return f"the condition of {wait.node_id!r} to hold"
+
+
+def _data(node: Node) -> Iterator[str]:
+    """Variables that must be there; one that tells the state of a data object, with the state."""
+    states = dict(node.data.states) if node.data is not None else {}
+    for name in sorted(node.data_reads):
+        yield f"{name} = {states[name]!r}" if name in states else name
 
 
 def _for_node(token: Token, node_id: str) -> str:

@@ -315,6 +315,8 @@ class Marking:
     def stay(self, visit: Visit, resting: Token) -> None:
         inputs = {"input": visit.token.local} if visit.token.local else None
         visit.token = self.change(visit.token, resting)
+        if visit.is_entered:
+            return
         self.journal.log(ENTERED, resting, inputs)
         if visit.node.boundary or visit.node.deadline:
             waits.open_boundary(self, visit)
@@ -439,6 +441,9 @@ def _enter(marking: Marking, token: Token) -> None:
         return
     if node.inputs:
         mapped = visit.mapped(node.inputs) if node.data is None else data_sets.inputs(visit, node.data)
+        if mapped is None:
+            waits.await_data(marking, visit)
+            return
         visit.token = marking.put(token, local={**(token.local or {}), **mapped})
     marking.perform(visit, ENTER[node.kind](visit))
 

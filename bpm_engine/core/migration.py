@@ -17,6 +17,7 @@ from bpm_engine.bpmn.graph import Graph, Human, Kind, Work
 from bpm_engine.core import incidents, joins, waits
 from bpm_engine.core.changes import Applied, Outcome, Refused, Stale
 from bpm_engine.core.correspondence import Correspondence, unknown_targets
+from bpm_engine.core.draft import Touched
 from bpm_engine.core.effects import Fault
 from bpm_engine.core.external import queue_of
 from bpm_engine.core.lifecycle import TERMINAL_INSTANCES, TERMINAL_TOKENS
@@ -190,6 +191,9 @@ class _Migration:
                 waits.end_subscription(self._marking, subscription, SubscriptionStatus.CANCELLED)
             else:
                 self._draft.subscriptions.put(wait_id, replace(subscription, node_id=node_id))
+                if subscription.event == waits.DATA:
+                    news = Touched(subscription.instance_id, subscription_id=wait_id)
+                    self._draft.append(self._draft.touched, news)
 
     def _tasks(self) -> None:
         """Who does it and until when stays; what it is called and its form are those of the new version."""

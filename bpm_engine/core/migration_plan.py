@@ -28,6 +28,7 @@ from bpm_engine.core.state import (
     Waiting,
     Word,
 )
+from bpm_engine.core.waits import DATA
 
 JOINS = frozenset({Kind.PARALLEL, Kind.INCLUSIVE})  # either may become the other
 OPEN = frozenset({ScopeState.ACTIVE, ScopeState.COMPENSATING})
@@ -245,6 +246,8 @@ class _Planner:
 
     def _is_alike(self, wait: Wait, node_id: str) -> bool:
         """The same kind of event at the same place of the node."""
+        if wait.event == DATA:
+            return True  # what the node needs is looked at anew; it may need nothing now
         old = getattr(self._source.nodes[wait.node_id].spec, "events", ())
         new = getattr(self._target.nodes[node_id].spec, "events", ())
         return wait.event < len(new) and type(old[wait.event]) is type(new[wait.event])

@@ -237,7 +237,7 @@ class Subscription(OwnedRecord, frozen=True, kw_only=True):
     scope_id: str
     token_id: str | None = None
     node_id: str
-    event: int = 0
+    event: int = 0  # which of the node's events; -1: the data that the token needs to begin
     kind: SubscriptionKind
     name: str = ""  # of the message or signal; of a condition, whether it held when it was last looked at
     correlation_key: str | None = None

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 WAITING_KINDS = frozenset({Kind.CATCH, Kind.EVENT_CHOICE, Kind.HUMAN})
 WAITING_ROWS = frozenset({Waiting.RETRY, Waiting.START, Waiting.HUMAN, Waiting.EVENT})  # at any node
 DEADLINE = "DEADLINE"
+DATA = -1  # in place of the number of an event: the data with which an activity can begin
 
 
 def may_have(node: Node, token: Token) -> bool:
@@ -75,6 +76,13 @@ def wait(marking: Marking, visit: Visit, effect: Await) -> None:
     seen = visit.view()
     for awaited in effect.events:
         _open(marking, scope, visit.token.id, awaited, seen)
+
+
+def await_data(marking: Marking, visit: Visit) -> None:
+    """An activity that is ready but has no data to begin with (13.3.2): `data_sets` says when it has."""
+    marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.EVENT)
+    scope = marking.draft.scope(visit.token.scope_id)
+    _subscribe(marking, scope, visit.token.id, (visit.node.id, DATA), Terms(SubscriptionKind.CONDITION))
 
 
 def open_boundary(marking: Marking, visit: Visit) -> None:
@@ -155,7 +163,8 @@ def _open(marking: Marking, scope: Scope, token_id: str | None, awaited: Awaited
         case TimerEvent():
             _open_timer(marking, scope, token_id, awaited, awaited.event, seen)
         case MessageEvent() | SignalEvent() | ConditionEvent():
-            _subscribe(marking, scope, token_id, awaited, _terms(marking, awaited.event, seen))
+            at = awaited.node_id, awaited.index
+            _subscribe(marking, scope, token_id, at, _terms(marking, awaited.event, seen))
         case _:
             pass  # errors, escalations, cancels and compensations find their catchers by themselves
 
@@ -264,7 +273,9 @@ def _nested(wanted: Variables) -> Variables | None:
     return nested
 
 
-def _subscribe(marking: Marking, scope: Scope, token_id: str | None, awaited: Awaited, terms: Terms) -> None:
+def _subscribe(
+    marking: Marking, scope: Scope, token_id: str | None, at: tuple[str, int], terms: Terms
+) -> None:
     subscription = Subscription(
         id=marking.context.new_id(),
         tenant_id=scope.tenant_id,
@@ -272,8 +283,8 @@ def _subscribe(marking: Marking, scope: Scope, token_id: str | None, awaited: Aw
         root_instance_id=scope.root_instance_id,
         scope_id=scope.id,
         token_id=token_id,
-        node_id=awaited.node_id,
-        event=awaited.index,
+        node_id=at[0],
+        event=at[1],
         kind=terms.kind,
         name=terms.name,
         correlation_key=terms.correlation_key,

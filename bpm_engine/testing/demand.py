@@ -160,6 +160,8 @@ def _learn_node(shapes: Shapes, graph: Graph, node: Node) -> None:
         source = shapes.reference(expression)
         if source is not None:
             shapes.of(name).unite(source)
+    for variable, state in node.data.states if node.data is not None else ():
+        shapes.of(variable).propose(state)
     for each in _single_expressions(node.spec):
         shapes.learn(each)
     priority = shapes.reference(getattr(node.spec, "priority", None))

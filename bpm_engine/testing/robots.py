@@ -25,6 +25,7 @@ from bpm_engine.core.state import (
     Variables,
     Waiting,
 )
+from bpm_engine.core.waits import DATA
 from bpm_engine.handlers import BpmnError
 from bpm_engine.testing.board import TENANT, Board, Position
 from bpm_engine.testing.demand import Demand
@@ -153,10 +154,8 @@ class Robots:
 
     def _event(self, position: Position, waiting: Subscription) -> Iterator[Position]:
         place = self._place(position, waiting.instance_id, waiting.node_id)
-        event = getattr(self.terrain.node(place).spec, "events", (None,))[waiting.event]
-        seen = position.visible(waiting.scope_id)
         after: Position | None
-        for payload in self._payloads(place, event, seen, MOST_ANSWERS):
+        for payload in self._awaited(position, waiting, place):
             match waiting.kind:
                 case SubscriptionKind.MESSAGE:
                     payload = {**payload, **(waiting.match or {})}
@@ -172,6 +171,14 @@ class Robots:
                     after = self.board.play(position, written, change)
             if after is not None:
                 yield after
+
+    def _awaited(self, position: Position, waiting: Subscription, place: Place) -> Iterator[Variables]:
+        node = self.terrain.node(place)
+        if waiting.event == DATA:
+            shapes = {name: self.demand.shapes.of(name) for name in sorted(node.data_reads)}
+            return assignments(shapes, MOST_ANSWERS)
+        event = getattr(node.spec, "events", (None,))[waiting.event]
+        return self._payloads(place, event, position.visible(waiting.scope_id), MOST_ANSWERS)
 
     def _activities(self, position: Position, token: Token) -> Iterator[Position]:
         place = self._place(position, token.instance_id, token.node_id)

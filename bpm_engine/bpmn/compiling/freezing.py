@@ -45,7 +45,7 @@ def freeze(draft: Draft, texts: Texts) -> Graph:
 
 def _watched(nodes: FrozenDict[str, Node], root: str) -> frozenset[str]:
     """A condition that starts the process itself is looked at by whoever starts it."""
-    return frozenset(
+    conditions = frozenset(
         name
         for node in nodes.values()
         if isinstance(node.spec, graph.Catch | graph.Boundary | graph.Start)
@@ -54,6 +54,7 @@ def _watched(nodes: FrozenDict[str, Node], root: str) -> frozenset[str]:
         if isinstance(event, graph.ConditionEvent)
         for name in event.condition.reads
     )
+    return conditions.union(*(node.data_reads for node in nodes.values() if node.is_activity))
 
 
 def _scopes(draft: Draft) -> FrozenDict[str, Scope]:
