@@ -75,6 +75,27 @@ def test_a_signal_and_a_condition(engine: Engine) -> None:
     assert (token.kind, token.released_by) == ("event", ("the signal 'closed'",))
 
 
+def test_data_that_is_not_there_and_a_state_that_is_not_reached() -> None:
+    data = (
+        '<dataObject id="o" name="order"/><dataObjectReference id="r" name="order" dataObjectRef="o">'
+        '<dataState id="st" name="paid"/></dataObjectReference>'
+    )
+    task = (
+        '<serviceTask id="ship" bpm:topic="a"><ioSpecification><dataInput id="i" name="i"/>'
+        "<inputSet><dataInputRefs>i</dataInputRefs></inputSet><outputSet/></ioSpecification>"
+        "<dataInputAssociation><sourceRef>r</sourceRef><targetRef>i</targetRef></dataInputAssociation>"
+        "</serviceTask>"
+    )
+    engine, found = asked(bpmn(ENDS + data + task + path("start", "ship", "end")))
+    assert only(found, "ship").text == (
+        "waits for the data that it needs to begin: order, order_state = 'paid'"
+    )
+    instance = engine.instances.get(found.instance_id)
+    engine.instances.set_variables(instance.id, {"order": 1, "order_state": "paid"})
+    engine.run_until_idle()
+    assert engine.instances.get(instance.id).status == "Completed"
+
+
 def test_a_person_and_what_is_overdue_for_them(engine: Engine, clock: ManualClock) -> None:
     engine.deploy(HUMAN)
     instance = engine.start("p", {"amount": 1})

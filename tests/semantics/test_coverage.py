@@ -17,6 +17,13 @@ def test_no_cell_is_empty_without_a_reason() -> None:
     assert empty(cells(SCENARIOS)) == []
 
 
+def test_a_cell_that_loses_its_scenarios_is_named() -> None:
+    filled = cells(SCENARIOS)
+    for (element, position), outcome in filled:
+        rest = {cell: names for cell, names in filled.items() if cell != ((element, position), outcome)}
+        assert empty(rest) == [f"{element}, {position}: {outcome}"]
+
+
 def test_every_decision_is_defended_or_not_built() -> None:
     defended = {number for scenario in SCENARIOS for number in scenario.decides}
     assert defended | NOT_HERE.keys() == set(range(1, 25))

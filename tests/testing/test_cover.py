@@ -44,6 +44,8 @@ def test_every_flow_of_a_sample_is_covered(file: Path) -> None:
         "boundary/on_repetition",
         "call/mappings",
         "compensation/handler_of_repetition",
+        "data/sets",
+        "data/states",
         "errors/through_call",
         "multi_instance/sequential",
         "quantities/repeated",

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from support.playing import compiled
 from support.scenarios.format import Expectation, Scenario
+from support.scenarios.traits import PASSING, TRAIT_ROWS, Row, Traits
 
 from bpm_engine.bpmn.graph import (
     Boundary,
@@ -40,9 +40,9 @@ from bpm_engine.bpmn.graph import (
     Throw,
     TimerEvent,
 )
+from bpm_engine.bpmn.load import load
 
 OUTCOMES = ("completed", "failed", "interrupted", "cancelled", "in multi-instance", "in sub-process")
-Row = tuple[str, str]  # element, position
 
 _EVENTS: dict[type[EventSpec], str] = {
     MessageEvent: "message",
@@ -86,10 +86,12 @@ ROWS: tuple[Row, ...] = (
     ("multi-instance", "sequential"),
     ("loop", "activity"),
     ("startQuantity", "activity"),
+    ("dataStoreReference", "activity"),
     *((gateway, "gateway") for gateway in _GATEWAYS),
     ("eventBasedGateway", "start"),
     ("receiveTask", "start"),
     *((f"{event} event", position) for position, events in _POSITIONS.items() for event in events),
+    *TRAIT_ROWS,
 )
 
 _PASSES = "never rests, so nothing can come between"
@@ -115,13 +117,13 @@ def reason(row: Row, outcome: str) -> str | None:
     if position.startswith(("event sub-process start", "boundary")):
         return {"failed": _HOST, "interrupted": _WATCHES, "cancelled": _WATCHES}.get(outcome)
     if outcome == "interrupted" and (
-        element in _PASSING or (position in ("throw", "end") and element not in _RESTING)
+        element in _PASSING or (position in PASSING and element not in _RESTING)
     ):
         return _PASSES
     return None
 
 
-_PASSING = ("task", "manualTask", "scriptTask", "exclusiveGateway", "link event")
+_PASSING = ("exclusiveGateway", "link event")
 _RESTING = ("compensation event",)
 
 
@@ -133,12 +135,20 @@ class Model:
     """The nodes of a scenario's file, and what lies around them."""
 
     nodes: dict[str, tuple[Node, Graph]]
+    traits: Traits
 
     @classmethod
     @cache
     def of(cls, bpmn: bytes) -> Model:
-        graphs = compiled(bpmn.decode())
-        return cls({node.id: (node, graph) for graph in graphs for node in graph.nodes.values()})
+        loaded = load(bpmn, soundness=False).require()
+        assert loaded.definitions is not None
+        nodes = {node.id: (node, graph) for graph in loaded.graphs for node in graph.nodes.values()}
+        return cls(nodes, Traits.of(loaded.definitions))
+
+    def rows(self, node_id: str) -> list[Row]:
+        own = self.row(node_id)
+        traits = self.traits.rows(self.nodes[node_id][0], own)
+        return [*([] if own is None else [own]), *dict.fromkeys(traits)]
 
     def row(self, node_id: str) -> Row | None:
         node, graph = self.nodes[node_id]
@@ -223,12 +233,10 @@ def _covered(scenario: Scenario, model: Model) -> Iterator[tuple[Row, str]]:
     cancelled = scenario.expect.status == "Cancelled"
     for expect in stated:
         for node, outcome in _outcomes(expect, cancelled=cancelled):
-            row = model.row(node) if node in model.nodes else None
-            if row is None:
-                continue
-            yield row, outcome
-            if outcome == "completed":
-                yield from ((row, place) for place in model.surroundings(node))
+            for row in model.rows(node) if node in model.nodes else ():
+                yield row, outcome
+                if outcome == "completed":
+                    yield from ((row, place) for place in model.surroundings(node))
 
 
 def _outcomes(expect: Expectation, *, cancelled: bool) -> Iterator[tuple[str, str]]:
@@ -238,7 +246,8 @@ def _outcomes(expect: Expectation, *, cancelled: bool) -> Iterator[tuple[str, st
 
 
 def empty(filled: Cells) -> list[str]:
-    """Cells that nothing fills and no reason explains; and reasons for cells that are filled after all."""
+    """Cells that nothing fills and no reason explains; reasons for cells that are filled after all; and what
+    scenarios fill although there is no row for it."""
     missing = [
         f"{element}, {position}: {outcome}"
         for element, position in ROWS
@@ -251,7 +260,8 @@ def empty(filled: Cells) -> list[str]:
         for outcome in OUTCOMES
         if ((element, position), outcome) in filled and reason((element, position), outcome) is not None
     ]
-    return missing + idle
+    unknown = {row for row, _ in filled if row not in ROWS}
+    return missing + idle + [f"{element}, {position}: has no row" for element, position in sorted(unknown)]
 
 
 # ------------------------------------------------------------------ the page

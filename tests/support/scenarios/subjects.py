@@ -39,6 +39,7 @@ class Subject:
     first: str = "x"
     last: str = "x"
     roots: str = ""
+    closing: str = ""  # what stands last in the process
     processes: str = ""
     withdrawn: str = ""  # taken back when it completes
     withdrawn_before_rest: str = ""
@@ -49,6 +50,8 @@ class Subject:
     extensible: bool = False  # takes inputs
     before_fail: str = ""  # done before its inputs are looked at
     fails_at: str = "x"
+    around: str = ""  # rests around it when it fails
+    needs: str = ""  # a variable without which it fails there
     traits: frozenset[str] = frozenset()
     variables: Mapping[str, Any] = field(default_factory=dict)
     handlers: Mapping[str, Any] = field(default_factory=dict)

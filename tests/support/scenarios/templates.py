@@ -8,12 +8,15 @@ each kind of activity. What is expected follows from the rules, not from a run.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from support.scenarios.activity_subjects import ACTIVITY_SUBJECTS
+from support.scenarios.conversation_subjects import CONVERSATION_SUBJECTS
+from support.scenarios.data_subjects import DATA_SUBJECTS
 from support.scenarios.event_subjects import EVENT_SUBJECTS
 from support.scenarios.format import Scenario, counted, read_scenario
 from support.scenarios.subjects import MARKER, SUBJECTS, Step, Subject
@@ -40,7 +43,8 @@ def between(subject: Subject, before: str, after: str) -> str:
 
 def file(subject: Subject, content: str, roots: str = "") -> bytes:
     return (
-        f'{HEAD}{subject.roots}{roots}<process id="main" isExecutable="true">\n{content}</process>\n'
+        f'{HEAD}{subject.roots}{roots}<process id="main" isExecutable="true">\n{content}'
+        f"{subject.closing}</process>\n"
         f"{subject.processes}</definitions>\n"
     ).encode()
 
@@ -139,12 +143,16 @@ def cancelled(subject: Subject) -> Scenario:
 def failing(subject: Subject) -> Iterator[Scenario]:
     """An input that cannot be evaluated: an incident there, nothing half-done; cancelling takes it along."""
     bad = subject.with_extension(BAD_INPUT)
+    if subject.needs:
+        rest = {name: value for name, value in subject.variables.items() if name != subject.needs}
+        bad = subject = replace(subject, variables=rest)
     bpmn = file(bad, between(bad, "start", "end"))
     path = f"start {subject.before_fail}"
     incident = f"UNKNOWN_VARIABLE@{subject.fails_at}"
-    failed = {"status": "Failed", "path": path, "resting": subject.fails_at, "incidents": incident}
+    resting = f"{subject.fails_at} {subject.around}"
+    failed = {"status": "Failed", "path": path, "resting": resting, "incidents": incident}
     yield _scenario(subject, "with a bad input", bpmn, ["run"], failed)
-    gone = {"status": "Cancelled", "path": path, "withdrawn": subject.fails_at}
+    gone = {"status": "Cancelled", "path": path, "withdrawn": resting}
     yield _scenario(subject, "cancelled with a bad input", bpmn, ["run", "cancel"], gone)
 
 
@@ -158,7 +166,7 @@ def surroundings(subject: Subject) -> Iterator[Scenario]:
     if subject.rests:
         yield interrupted(subject)
         yield cancelled(subject)
-    if subject.extensible:
+    if subject.extensible or subject.needs:
         yield from failing(subject)
 
 
@@ -268,11 +276,51 @@ def error_boundary(subject: Subject) -> Iterator[Scenario]:
     yield read_scenario(entry, topic=TOPIC, model=subject.name, bpmn=bpmn)
 
 
+# ------------------------------------------------------------------ data that comes late
+
+LATE_INPUT = (
+    '<ioSpecification><dataInput id="x_in" name="x_in"/>'
+    "<inputSet><dataInputRefs>x_in</dataInputRefs></inputSet><outputSet/></ioSpecification>"
+    "<dataInputAssociation><targetRef>x_in</targetRef><transformation>given</transformation>"
+    "</dataInputAssociation>"
+)
+GIVEN = {"set": {"given": 1}}
+
+
+def late_data(subject: Subject) -> Iterator[Scenario]:
+    """Each kind of activity waits for its data: it begins with it, and can be left by a boundary event or
+    cancelled meanwhile. A timer on it runs from the moment at which it was ready. A sub-process has no io
+    specification (10.3.5)."""
+    if "<!-- -->" not in subject.xml or re.search("subProcess|transaction", subject.xml, re.IGNORECASE):
+        return
+    waiting = replace(subject, xml=subject.xml.replace("<!-- -->", LATE_INPUT))
+    timer = next(watch for watch in WATCHES if watch.name == "timer")
+    bpmn = _watched(waiting, timer, interrupting=True)
+    waits: list[Any] = ["run", {"expect": {"status": "Running", "resting": "x"}}]
+    done = {"status": "Completed", "path": f"start {subject.path} end"}
+    yield _scenario(waiting, "waits for its data", bpmn, [*waits, GIVEN, *subject.drive], done)
+    left = {"status": "Completed", "path": "start watch seen", "withdrawn": "x"}
+    yield _scenario(waiting, "left while it waits for its data", bpmn, [*waits, timer.trigger], left)
+    gone = {"status": "Cancelled", "path": "start", "withdrawn": "x"}
+    yield _scenario(waiting, "cancelled while it waits for its data", bpmn, [*waits, "cancel"], gone)
+    if subject.rests:
+        steps = [*waits, {"advance": "P9D"}, GIVEN, *subject.until_rest, {"advance": "P1D"}]
+        path = f"start {subject.before_rest} watch seen"
+        late = {"status": "Completed", "path": path, "withdrawn": subject.rests}
+        yield _scenario(waiting, "its timer runs while it waits for its data", bpmn, steps, late)
+    boxes = file(waiting, boxed(waiting, MARKER.format(sequential="")))
+    inside = _inside(subject)
+    twice = {"status": "Completed", "path": _words(inside + inside + counted("start box*2 box#body end"))}
+    steps = [step for step in subject.drive for _ in range(2 if _reaches_one(step) else 1)]
+    yield _scenario(waiting, "waits for its data in a repetition", boxes, ["run", GIVEN, *steps], twice)
+
+
 def template_scenarios() -> list[Scenario]:
     scenarios: list[Scenario] = []
-    for subject in (*SUBJECTS, *EVENT_SUBJECTS, *ACTIVITY_SUBJECTS):
+    for subject in (*SUBJECTS, *EVENT_SUBJECTS, *ACTIVITY_SUBJECTS, *DATA_SUBJECTS, *CONVERSATION_SUBJECTS):
         scenarios += surroundings(subject)
         if "activity" in subject.traits:
             scenarios += boundaries(subject)
             scenarios += error_boundary(subject)
+            scenarios += late_data(subject)
     return scenarios

@@ -453,6 +453,36 @@ def test_a_called_instance_goes_on_and_comes_back(play):
     assert player.at == ["z"]
 
 
+def needing(identifier: str, variable: str) -> bytes:
+    """A task that waits for a variable."""
+    inside = (
+        '<ioSpecification><dataInput id="i" name="i"/><inputSet><dataInputRefs>i</dataInputRefs></inputSet>'
+        "<outputSet/></ioSpecification><dataInputAssociation><targetRef>i</targetRef>"
+        f"<transformation>{variable}</transformation></dataInputAssociation>"
+    )
+    return bpmn(ENDS + tasks(identifier, inside=inside) + path("s", identifier, "e"))
+
+
+def test_a_task_that_waits_for_its_data_waits_for_that_of_the_new_version(play):
+    player = play(needing("a", "x"), needing("b", "y"))
+    player.start()
+    assert player.migrate("p:2", {"a": "b"}) == Applied()
+    player.set({"x": 1})
+    assert waiting(player) == ["b"]
+    player.set({"y": 1})
+    player.complete("b")
+    assert player.status == "Completed"
+
+
+def test_it_begins_when_the_new_version_asks_for_nothing(play):
+    player = play(needing("a", "x"), line("a"))
+    player.start()
+    assert player.migrate("p:2") == Applied()
+    assert waiting(player) == []
+    player.complete("a")
+    assert player.status == "Completed"
+
+
 def test_the_history_says_what_became_what(play):
     player = play(line("a", "b"), line("x", "b"))
     player.start()
