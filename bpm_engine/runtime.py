@@ -38,6 +38,7 @@ from bpm_engine.services.sweeps import RecoverySweep, TimerSweep, UnclaimedSweep
 from bpm_engine.store.clock import Clock
 from bpm_engine.store.config import Limits as ValueLimits
 from bpm_engine.store.config import StoreConfig
+from bpm_engine.store.notifications import News
 from bpm_engine.store.statistics import Load, read_load
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
@@ -219,28 +220,42 @@ class Runtime:
     def services(self, only: Sequence[str] | None = None) -> list[Service]:
         """Those that take on work first, so that they stop first."""
         every = [
-            Service(name="executor", run_once=self.executor.run_once, drain=self.executor.drain),
+            Service(
+                name="executor", run_once=self.executor.run_once, drain=self.executor.drain, news=News.WORK
+            ),
             Service(
                 name="leases",
                 run_once=self.executor.extend_leases,
                 poll=self.executor.extension_interval,
-                woken=False,
+                news=None,
             ),
-            Service(name="timers", run_once=self._fire, next_due=self.timers.next_due, poll=self.config.poll),
-            Service(name="recovery", run_once=self._recover, poll=self.config.poll, woken=False),
-            Service(name="correlation", run_once=self.correlator.run_once, poll=self.config.poll),
+            Service(
+                name="timers",
+                run_once=self._fire,
+                next_due=self.timers.next_due,
+                poll=self.config.poll,
+                news=News.TIMERS,
+            ),
+            Service(name="recovery", run_once=self._recover, poll=self.config.poll, news=None),
+            Service(
+                name="correlation",
+                run_once=self.correlator.run_once,
+                poll=self.config.poll,
+                news=News.DELIVERIES,
+            ),
             Service(
                 name="outbox",
                 run_once=self.outbox.run_once,
                 next_due=self.outbox.next_due,
                 drain=self.outbox.drain,
                 poll=self.config.poll,
+                news=None if self.outbox.is_unheard() else News.EVENTS,
             ),
             Service(
                 name="retention",
                 run_once=self.retention.run_once,
                 poll=self.config.retention_interval,
-                woken=False,
+                news=None,
             ),
         ]
         unknown = set(only or ()) - {service.name for service in every}

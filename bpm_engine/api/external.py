@@ -25,6 +25,7 @@ from bpm_engine.handlers import Duration, span
 from bpm_engine.services.definitions import Lookup
 from bpm_engine.store import lookup
 from bpm_engine.store import work as claims
+from bpm_engine.store.notifications import News
 from bpm_engine.store.transaction import Transaction
 
 Answer = WorkCompleted | WorkFailed | ErrorThrown
@@ -150,12 +151,12 @@ class External:
         wakeups = self._caller.runtime.store.wakeups
         deadline = monotonic() + patience.total_seconds()
         while True:
-            generation = wakeups.generation()
+            generation = wakeups.generation(News.WORK)
             found = claim()
             left = deadline - monotonic()
             if found or left <= 0:
                 return found
-            wakeups.wait(generation, min(left, self._caller.runtime.config.poll))
+            wakeups.wait(generation, min(left, self._caller.runtime.config.poll), News.WORK)
 
     def _claim(
         self, tx: Transaction, queues: frozenset[str], worker: str, limit: int, lease: timedelta | None

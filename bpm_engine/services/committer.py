@@ -56,6 +56,8 @@ PATIENCE = 3  # misses of a busy tree before it is waited for, alone
 PAUSE = 0.005  # seconds, doubled with each attempt and jittered
 LONGEST = 7  # doublings of the pause
 QUESTIONS = 30  # whether a commit happened: some half a minute
+CROWD = 32  # submissions that are worth a transaction beside the one that runs
+GATHER = 0.01  # seconds that fewer wait for it
 
 COMMITTED = declare("step.committed", "the transaction is committed, nobody has been told")
 
@@ -86,6 +88,7 @@ class Committer:
         self.undo_handoff = undo_handoff
         self._queue: deque[Submission] = deque()
         self._committing: set[str] = set()  # the trees that our threads are at
+        self._busy = 0  # of our threads
         self._queued = threading.Condition()
         self._turn = threading.Lock()  # without threads of its own, one asking thread commits for all
         self._threads: list[threading.Thread] = []
@@ -121,6 +124,7 @@ class Committer:
             batch = self._pop()
             trees = {submission.root for submission in batch if submission.incoming is None}
             self._committing |= trees
+            self._busy += 1
         try:
             self.commit(batch)
         except Exception as error:
@@ -148,6 +152,7 @@ class Committer:
     def _let_go(self, trees: set[str]) -> None:
         with self._queued:
             self._committing -= trees
+            self._busy -= 1
             self._queued.notify_all()
 
     def _is_work_left(self) -> bool:
@@ -158,6 +163,11 @@ class Committer:
 
     def _has_work(self) -> bool:
         return any(not self._is_held(submission) for submission in self._queue)
+
+    def _is_worthwhile(self) -> bool:
+        """While another of our threads commits, a few submissions wait for it, for a moment: the next
+        transaction takes them together with what comes meanwhile."""
+        return not self._busy or len(self._queue) >= CROWD
 
     def commit(self, batch: list[Submission]) -> None:
         """What missed its tree again and again waits for it, tree by tree."""
@@ -177,8 +187,7 @@ class Committer:
                 found = find(tx)
                 held = frozenset(s.root for s in found)
                 self._step.play(tx, found, played, held=held, handoff=self.handoff)
-                if played.ready or played.signalled:
-                    tx.wake()
+                tx.news |= played.news
         except CommitUnknownError:
             self._make_sure(played)
         except UnavailableError:  # nothing is lost: the rows are still due
@@ -223,8 +232,7 @@ class Committer:
         try:
             with self._store.transaction() as tx:
                 self._step.play(tx, batch, played, wait=wait, handoff=self.handoff)
-                if played.ready or played.signalled:
-                    tx.wake()
+                tx.news |= played.news
         except CommitUnknownError:
             self._make_sure(played)
         except BaseException:
@@ -375,6 +383,7 @@ class Committer:
                 self._queued.wait_for(lambda: self._has_work() or (self._stopping and not self._queue))
                 if not self._queue:
                     return
+                self._queued.wait_for(self._is_worthwhile, GATHER)
             self.run_once()
 
 

@@ -46,6 +46,7 @@ from bpm_engine.services.step import Played, Submission
 from bpm_engine.services.transactional import BadResultError, GuardedConnection, StaleClaimError
 from bpm_engine.store import work as claims
 from bpm_engine.store.config import Limits
+from bpm_engine.store.notifications import News
 from bpm_engine.store.store import Store
 from bpm_engine.store.values import check_variables
 
@@ -115,11 +116,17 @@ class Executor:
         self._config = dataclasses.replace(self._config, prefixes=prefixes)
 
     def run_once(self) -> int:
-        """Claim and begin what fits, waiting a moment for room if there is none; how many tokens."""
+        """Claim and begin what fits, waiting a moment for room if there is none.
+
+        How many tokens it took off the queue. While there is no room it answers 1: what is queued is not
+        known, so it wants to be asked again at once.
+        """
         has_async = any(handler.is_async for handler in self._handlers)
         free = self._places.wait(ROOM, has_async=has_async)
-        if free <= 0 or self._draining:
+        if self._draining:
             return 0
+        if free <= 0:
+            return 1
         work = self._claim(free)
         admitted = [each for each in work if self._admit(each)]
         kept = {each.token.id for each in admitted}
@@ -185,7 +192,7 @@ class Executor:
             with self._store.transaction() as tx:
                 claims.release_tokens(tx, unwanted)
                 if tell:
-                    tx.wake()
+                    tx.wake(News.WORK)
         except UnavailableError as error:
             logger.warning("%d tokens could not be given back: %s", len(unwanted), error)
 
@@ -256,7 +263,7 @@ class Executor:
         self._places.leave(handler, returning=returning)
         if running is not None and self._is_suspect(running.claimed.token):
             self._suspect = False
-            self._store.wakeups.notify()  # others may wait for their turn
+            self._store.wakeups.notify({News.WORK})  # others may wait for their turn
 
     def _lease(self, handler: Handler | None) -> timedelta:
         own = handler.lease if handler is not None else None

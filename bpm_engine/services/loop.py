@@ -12,13 +12,14 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Protocol
 
 from bpm_engine.errors import UnavailableError
+from bpm_engine.store.notifications import News
 
 PAUSE = 0.1  # seconds after the first error in a row, doubled with each
 AWAY_PAUSE = 5.0  # the longest while the database is away: it should be missed no longer than needed
@@ -30,11 +31,11 @@ SHORTEST = 0.02  # seconds: by our clock it is due, by the database's not yet
 class Wakeups(Protocol):
     """What a loop needs of the store's wake-ups."""
 
-    def notify(self) -> None: ...
+    def notify(self, news: Collection[News] = ...) -> None: ...
 
-    def generation(self) -> int: ...
+    def generation(self, news: News) -> int: ...
 
-    def wait(self, since: int, timeout: float) -> bool: ...
+    def wait(self, since: int, timeout: float, news: News) -> bool: ...
 
 
 def nothing_due() -> datetime | None:
@@ -54,7 +55,7 @@ class Service:
     next_due: Callable[[], datetime | None] = nothing_due
     drain: Callable[[float], None] = nothing_to_drain  # after the loop has ended, within so many seconds
     poll: float = 1.0  # seconds between two looks when nothing calls
-    woken: bool = True  # False: wake-ups mean nothing to it, only time does
+    news: News | None = News.ANY  # what wakes it; None: only time does
     pause: float = 0.0  # the least time between two looks of which the first found nothing
 
 
@@ -133,7 +134,7 @@ class Loop:
     def run(self) -> None:
         """Until stopped; in the calling thread."""
         while not self._stopping.is_set():
-            since = self._wakeups.generation() if self._wakeups is not None else 0
+            since = self._generation()
             try:
                 self._work()
                 timeout = self._until_next()
@@ -142,6 +143,10 @@ class Loop:
                 continue
             self._note_success()
             self._rest(since, timeout)
+
+    def _generation(self) -> int:
+        news = self.service.news
+        return self._wakeups.generation(news) if self._wakeups is not None and news is not None else 0
 
     def _work(self) -> None:
         """Until nothing is left or a stop is asked for."""
@@ -161,12 +166,12 @@ class Loop:
         return min(poll, max(SHORTEST, (self._due - self._now()).total_seconds()))
 
     def _rest(self, since: int, timeout: float) -> None:
-        if self._wakeups is None or not self.service.woken:
+        if self._wakeups is None or self.service.news is None:
             self._stopping.wait(timeout)
             return
         if self.service.pause:
             self._stopping.wait(self.service.pause)
-        if not self._stopping.is_set() and self._wakeups.wait(since, timeout):
+        if not self._stopping.is_set() and self._wakeups.wait(since, timeout, self.service.news):
             self._due_is_known = False
 
     def _note_success(self) -> None:

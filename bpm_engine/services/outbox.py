@@ -85,7 +85,7 @@ class OutboxDispatcher:
 
     def run_once(self) -> int:
         """Mark what is out, lease more, give it a moment; 0: nothing is under way and nothing is due."""
-        if isinstance(self._publisher, Unheard) and self._publisher.is_unheard():
+        if self.is_unheard():
             return self._pass_over()
         settled = self._settle(0.0)
         leased = self._lease() if self._may_find() else 0
@@ -94,6 +94,10 @@ class OutboxDispatcher:
             settled += self._settle(FIRST_WAIT if leased else LATER_WAIT)
         self._idle = not (settled or leased or under_way)
         return settled + leased + under_way
+
+    def is_unheard(self) -> bool:
+        """Whether nobody would notice if events were not published: then there is no hurry."""
+        return isinstance(self._publisher, Unheard) and self._publisher.is_unheard()
 
     def _pass_over(self) -> int:
         """Nobody listens: one statement, no lease, nothing read."""

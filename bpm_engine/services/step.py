@@ -31,6 +31,7 @@ from bpm_engine.services.definitions import GraphCache, Lookup
 from bpm_engine.services.intake import Incoming
 from bpm_engine.store import changes as writing
 from bpm_engine.store import messages, trees
+from bpm_engine.store.notifications import News
 from bpm_engine.store.schema import DeliveryStatus
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.trees import Roots
@@ -89,8 +90,7 @@ class Played:
     handed: list[Work] = field(default_factory=list)  # claimed for this worker by the commit itself
     subscriptions: list[str] = field(default_factory=list)  # new message waits: look for buffered messages
     messages: list[str] = field(default_factory=list)  # thrown or buffered: look for takers
-    signalled: bool = False  # deliveries were written
-    ready: bool = False  # something became claimable, or due
+    news: set[News] = field(default_factory=set)  # what services may wait for
     mark: LogEntry | None = None  # a row to recognise the commit by
     changes: list[Changes] = field(default_factory=list)  # only while somebody observes
     instances: dict[str, Instance] = field(default_factory=dict)  # that these are about
@@ -191,13 +191,20 @@ class Step:
         if self.observed:
             result.changes.append(made)
             result.instances |= game.instances(made)
-        result.signalled = result.signalled or bool(made.signals)
         result.mark = result.mark or (made.log[0] if made.log else None)
-        result.ready = (
-            result.ready
-            or bool(made.timers.inserted)
-            or any(t.state is TokenState.READY for t in (*made.tokens.inserted, *made.tokens.updated))
-        )
+        result.news |= _news(made)
+
+
+def _news(made: Changes) -> set[News]:
+    written = {
+        News.DELIVERIES: made.signals,
+        News.TIMERS: made.timers.inserted,
+        News.EVENTS: made.outbox,
+    }
+    news = {kind for kind, rows in written.items() if rows}
+    if any(t.state is TokenState.READY for t in (*made.tokens.inserted, *made.tokens.updated)):
+        news.add(News.WORK)
+    return news
 
 
 def _taken(

@@ -69,4 +69,4 @@ def run_in_transaction(
         step.play(tx, [submission], played, wait=True, handoff=handoff)
         if isinstance(submission.outcome, Stale):
             raise StaleClaimError
-        tx.wake()
+        tx.news |= played.news

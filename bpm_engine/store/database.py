@@ -5,7 +5,7 @@ Everything else in the store is written once. `connect` opens nothing; the first
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
@@ -13,18 +13,19 @@ from typing import Protocol
 import sqlalchemy as sa
 
 from bpm_engine.store.failures import Failure
+from bpm_engine.store.notifications import EVERYTHING, News
 
 
 class Wakeups(Protocol):
     """How idle services learn that there is something to do. Latency only: polling finds what gets lost."""
 
-    def notify(self) -> None:
+    def notify(self, news: Collection[News] = EVERYTHING) -> None:
         """Something was committed that others may wait for. Returns at once; many calls become one."""
 
-    def generation(self) -> int:
-        """A number that rises with every wake-up; read it before looking for work."""
+    def generation(self, news: News = News.ANY) -> int:
+        """A number that rises with every such wake-up; read it before looking for work."""
 
-    def wait(self, since: int, timeout: float) -> bool:
+    def wait(self, since: int, timeout: float, news: News = News.ANY) -> bool:
         """Until the generation has passed `since` (True) or the time is up (False)."""
 
     def close(self) -> None: ...

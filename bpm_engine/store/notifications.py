@@ -9,35 +9,53 @@ pause; until then polling has to do.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from enum import StrEnum
 
 import psycopg
 
 CHANNEL = "bpm_engine"
 PAUSE = 0.005  # seconds between two notifications of one process
+CALM = 0.05  # seconds between two that tell of nothing but events: these come with every commit
 RECONNECT = 1.0  # seconds after a failure
 TURN = 1.0  # how often the listener looks whether it shall end
 
 
+class News(StrEnum):
+    """What a commit may have brought; each service waits for its own, so that a commit wakes nobody else."""
+
+    ANY = "any"
+    WORK = "work"  # tokens that can be claimed
+    TIMERS = "timers"  # or schedules
+    DELIVERIES = "deliveries"  # of signals, and messages that may have a taker
+    EVENTS = "events"  # for the outbox
+
+
+EVERYTHING = frozenset(News)
+UNHURRIED = frozenset([News.EVENTS])
+
+
 class Bell:
-    """A number that rises, and threads that wait for it to rise."""
+    """Numbers that rise, one per kind of news, and threads that wait for one to rise."""
 
     def __init__(self) -> None:
-        self._rung = threading.Condition()
-        self._generation = 0
+        self._lock = threading.Lock()
+        self._rung = {news: threading.Condition(self._lock) for news in News}
+        self._generations = dict.fromkeys(News, 0)
 
-    def ring(self) -> None:
-        with self._rung:
-            self._generation += 1
-            self._rung.notify_all()
+    def ring(self, news: Collection[News] = EVERYTHING) -> None:
+        with self._lock:
+            for each in {News.ANY, *news}:
+                self._generations[each] += 1
+                self._rung[each].notify_all()
 
-    def generation(self) -> int:
-        with self._rung:
-            return self._generation
+    def generation(self, news: News) -> int:
+        with self._lock:
+            return self._generations[news]
 
-    def wait(self, since: int, timeout: float) -> bool:
-        with self._rung:
-            return self._rung.wait_for(lambda: self._generation > since, timeout)
+    def wait(self, since: int, timeout: float, news: News) -> bool:
+        with self._lock:
+            return self._rung[news].wait_for(lambda: self._generations[news] > since, timeout)
 
 
 class Notifications:
@@ -47,24 +65,30 @@ class Notifications:
         self._url = url
         self._bell = Bell()
         self._pending = threading.Event()
+        self._urgent = threading.Event()
+        self._unsent: set[News] = set()
         self._closed = threading.Event()
         self._listening = threading.Event()
         self._threads: list[threading.Thread] = []
         self._start_lock = threading.Lock()
         self._started: set[str] = set()
 
-    def notify(self) -> None:
-        self._bell.ring()
+    def notify(self, news: Collection[News] = EVERYTHING) -> None:
+        self._bell.ring(news)
         self._start("notifier", self._send)
+        with self._start_lock:
+            self._unsent.update(news)
         self._pending.set()
+        if not UNHURRIED.issuperset(news):
+            self._urgent.set()
 
-    def generation(self) -> int:
+    def generation(self, news: News = News.ANY) -> int:
         self._start("listener", self._listen)
-        return self._bell.generation()
+        return self._bell.generation(news)
 
-    def wait(self, since: int, timeout: float) -> bool:
+    def wait(self, since: int, timeout: float, news: News = News.ANY) -> bool:
         self._start("listener", self._listen)
-        return self._bell.wait(since, timeout)
+        return self._bell.wait(since, timeout, news)
 
     def wait_until_listening(self, timeout: float) -> bool:
         self._start("listener", self._listen)
@@ -73,6 +97,7 @@ class Notifications:
     def close(self) -> None:
         self._closed.set()
         self._pending.set()
+        self._urgent.set()
         self._bell.ring()
         for thread in self._threads:
             thread.join(TURN + 5)
@@ -101,8 +126,12 @@ class Notifications:
     def _send(self, connection: psycopg.Connection) -> None:
         while not self._closed.is_set():
             self._pending.wait()
+            self._urgent.wait(CALM)
             self._pending.clear()
-            connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
+            self._urgent.clear()
+            with self._start_lock:
+                news, self._unsent = self._unsent, set()
+            connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, ",".join(sorted(news))))
             self._closed.wait(PAUSE)
 
     def _listen(self, connection: psycopg.Connection) -> None:
@@ -110,5 +139,6 @@ class Notifications:
         self._listening.set()
         self._bell.ring()  # what was committed while nobody listened
         while not self._closed.is_set():
-            for _ in connection.notifies(timeout=TURN, stop_after=1):
-                self._bell.ring()
+            for told in connection.notifies(timeout=TURN, stop_after=1):
+                known = EVERYTHING & frozenset(told.payload.split(","))  # a newer version may tell of more
+                self._bell.ring(known or EVERYTHING)

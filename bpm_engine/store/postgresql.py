@@ -6,10 +6,10 @@ inside each transaction, and wake-ups use a direct connection.
 
 from __future__ import annotations
 
+import selectors
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from selectors import EVENT_READ, DefaultSelector
 from time import monotonic
 from typing import Any
 
@@ -24,6 +24,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from bpm_engine.errors import InvalidInputError, UnavailableError
 from bpm_engine.store import security
+from bpm_engine.store.clock import ServerClock
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.failures import Failure, UnsafeDurabilityError
 from bpm_engine.store.notifications import Notifications
@@ -32,6 +33,7 @@ from bpm_engine.store.schema import token
 from bpm_engine.store.types import Instant, Jsonb, from_json
 
 MIGRATION_LOCK = 0x62706D  # any number nobody else uses: "bpm"
+Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)  # without a handle of its own
 RETRY = ("40001", "40P01", "55P03")
 AWAY = ("08", "57P0", "53300", "25P03", "57014")  # by beginning: connection, shutdown, too many, timeouts
 FULL = ("53100", "53200")
@@ -64,6 +66,7 @@ class PostgreSQL:
         direct = driver_url(config.direct_url or config.url)
         libpq = direct.set(drivername="postgresql").render_as_string(hide_password=False)
         self.wakeups = Notifications(libpq)
+        self._clock = ServerClock(_ask_time)
 
     def _connect_arguments(self) -> dict[str, Any]:
         config = self._config
@@ -179,8 +182,7 @@ class PostgreSQL:
         return Failure.UNAVAILABLE if code.startswith(AWAY) else Failure.BUG
 
     def now(self, connection: sa.Connection) -> datetime:
-        """Not `now()`, which is the start of the transaction: waiting for locks would backdate leases."""
-        return connection.execute(_CLOCK).scalar_one()
+        return self._clock.read(connection)
 
     def ready_of_topics(self, topics: sa.CTE, limit: sa.BindParameter[int]) -> sa.Select[tuple[str, int]]:
         """The best of each topic by index, the best of these, then locks on as many as are wanted.
@@ -234,6 +236,11 @@ _SET_TIMEOUTS = sa.text(
 )
 
 
+def _ask_time(connection: sa.Connection) -> datetime:
+    """Not `now()`, which is the start of the transaction: waiting for locks would backdate leases."""
+    return connection.execute(_CLOCK).scalar_one()
+
+
 def driver_url(url: str) -> sa.URL:
     """`postgresql://…` and `postgres://…` mean psycopg 3."""
     parsed = sa.make_url(url.replace("postgres://", "postgresql://", 1))
@@ -262,8 +269,8 @@ def _note_rest(connection: psycopg.Connection[Any] | None, record: ConnectionPoo
 
 
 def _has_news(connection: psycopg.Connection[Any]) -> bool:
-    with DefaultSelector() as selector:
-        selector.register(connection, EVENT_READ)
+    with Selector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
         return bool(selector.select(0))
 
 

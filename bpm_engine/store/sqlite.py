@@ -11,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
@@ -26,7 +26,7 @@ from bpm_engine.errors import InvalidInputError
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.containment import contains_text, merge
 from bpm_engine.store.failures import Failure, TransactionRetryError
-from bpm_engine.store.notifications import Bell
+from bpm_engine.store.notifications import EVERYTHING, Bell, News
 from bpm_engine.store.rows import Field, contains, elements, merged
 from bpm_engine.store.schema import token
 from bpm_engine.store.types import Jsonb, Timestamp, to_microseconds
@@ -247,20 +247,20 @@ class Commits:
         self._version = 0
         self._closed = False
 
-    def notify(self) -> None:
-        self._bell.ring()
+    def notify(self, news: Collection[News] = EVERYTHING) -> None:
+        self._bell.ring(news)
 
-    def generation(self) -> int:
-        return self._bell.generation()
+    def generation(self, news: News = News.ANY) -> int:
+        return self._bell.generation(news)
 
-    def wait(self, since: int, timeout: float) -> bool:
+    def wait(self, since: int, timeout: float, news: News = News.ANY) -> bool:
         deadline = time.monotonic() + timeout
         while (left := deadline - time.monotonic()) > 0:
-            if self._bell.wait(since, min(left, GLANCE)):
+            if self._bell.wait(since, min(left, GLANCE), news):
                 return True
             if self._others_committed():
                 self._bell.ring()
-        return self._bell.wait(since, 0)
+        return self._bell.wait(since, 0, news)
 
     def close(self) -> None:
         with self._lock:

@@ -105,8 +105,8 @@ class Store:
         """
         with self._transaction(self.database.writing(), tenant, commit=True) as tx:
             yield tx
-        if tx.wakes:
-            self.database.wakeups.notify()
+        if tx.news:
+            self.database.wakeups.notify(tx.news)
 
     @contextmanager
     def reading(self, *, tenant: str | None = None) -> Iterator[Transaction]:
@@ -118,8 +118,8 @@ class Store:
     def joined(self, connection: sa.Connection, *, tenant: str | None = None) -> Iterator[Transaction]:
         """A part of the caller's own transaction, inside a savepoint: undone alone if the block raises.
 
-        The caller commits; send the wake-up (`store.wakeups.notify()`) afterwards if `tx.wakes` is set. The
-        tenant (row-level security) is named for this part only.
+        The caller commits; send the wake-up (`store.wakeups.notify(tx.news)`) afterwards if there is any.
+        The tenant (row-level security) is named for this part only.
         """
         if not self._opened:
             self.open()

@@ -10,21 +10,23 @@ import sqlalchemy as sa
 
 from bpm_engine.store.clock import Clock
 from bpm_engine.store.database import Database
+from bpm_engine.store.notifications import EVERYTHING, News
 
 
 class Transaction:
     """What every statement function takes first.
 
     `now()` reads the clock on the first call and then stays the same; ask after the locks are held. `wake()`
-    asks for a wake-up of idle services after the commit; nothing is sent if the transaction fails.
+    asks for a wake-up of the services that wait for such news after the commit; nothing is sent if the
+    transaction fails.
     """
 
-    __slots__ = ("_clock", "_now", "connection", "database", "wakes")
+    __slots__ = ("_clock", "_now", "connection", "database", "news")
 
     def __init__(self, connection: sa.Connection, database: Database, clock: Clock) -> None:
         self.connection = connection
         self.database = database
-        self.wakes = False
+        self.news: set[News] = set()
         self._clock = clock
         self._now: datetime | None = None
 
@@ -37,8 +39,9 @@ class Transaction:
         """The same transaction with a reading of the clock of its own, for what comes before its locks."""
         return Transaction(self.connection, self.database, self._clock)
 
-    def wake(self) -> None:
-        self.wakes = True
+    def wake(self, *news: News) -> None:
+        """None named: everybody."""
+        self.news.update(news or EVERYTHING)
 
     def execute(
         self, statement: sa.Executable, values: Mapping[str, Any] | None = None

@@ -75,6 +75,19 @@ def test_no_more_handlers_of_a_topic_run_than_its_limit() -> None:
     assert set(gate.runs.values()) == {1}
 
 
+def test_a_worker_without_room_asks_again_at_once_instead_of_going_to_sleep() -> None:
+    gate = Gate()
+    with _engine("sqlite://") as engine:
+        engine.handler("job")(gate)
+        for _ in range(40):
+            engine.start("p")
+        with engine.running():
+            wait_until(lambda: gate.inside == 16, "every thread is at work")
+            assert engine._runtime.executor.run_once() > 0
+            gate.open.set()
+            wait_until(_completed(engine, 40), "all have completed")
+
+
 def test_a_full_topic_does_not_keep_others_waiting() -> None:
     gate = Gate()
     with _engine("sqlite://") as engine:

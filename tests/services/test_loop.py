@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -16,7 +16,7 @@ import pytest
 
 from bpm_engine.errors import UnavailableError
 from bpm_engine.services.loop import JITTER, Loop, Service, Services
-from bpm_engine.store.notifications import Bell
+from bpm_engine.store.notifications import EVERYTHING, Bell, News
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -24,8 +24,8 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 class Ringing(Bell):
     """The store's bell, by the name under which loops know it."""
 
-    def notify(self) -> None:
-        self.ring()
+    def notify(self, news: Collection[News] = EVERYTHING) -> None:
+        self.ring(news)
 
 
 class Script:
@@ -37,13 +37,13 @@ class Script:
         self.loop: Loop | None = None
         self.number = 0
 
-    def notify(self) -> None:
+    def notify(self, news: Collection[News] = EVERYTHING) -> None:
         self.number += 1
 
-    def generation(self) -> int:
+    def generation(self, news: News) -> int:
         return self.number
 
-    def wait(self, since: int, timeout: float) -> bool:
+    def wait(self, since: int, timeout: float, news: News) -> bool:
         self.waited.append(timeout)
         if self._steps:
             return self._steps.pop(0)()
@@ -172,7 +172,7 @@ def test_a_service_that_only_time_concerns_is_not_woken() -> None:
     run_once, given = results()
     script = Script()
     stopping = Pauses(stop_after=1)
-    Loop(Service(name="test", run_once=run_once, poll=300, woken=False), script, stopping=stopping).run()
+    Loop(Service(name="test", run_once=run_once, poll=300, news=None), script, stopping=stopping).run()
     assert given == [0]
     assert not script.waited
     assert 300 <= stopping.pauses[0] <= 300 * (1 + JITTER)

@@ -28,6 +28,7 @@ from bpm_engine.store import changes as changing
 from bpm_engine.store import schema, trees, work
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.failures import CommitUnknownError, TransactionRetryError, UnsafeDurabilityError
+from bpm_engine.store.notifications import News
 from bpm_engine.store.store import Store, connect
 
 LEASE = timedelta(seconds=30)
@@ -228,12 +229,41 @@ def test_several_processes_share_the_work_of_one_database(shared_store: Store) -
     assert sorted(won) == sorted(t.id for t in changes.tokens.inserted)
 
 
+def test_the_server_is_asked_for_the_time_once_a_second_and_its_time_is_told(postgresql_store: Store) -> None:
+    asked: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        asked.extend([statement] if "clock_timestamp" in statement else [])
+
+    with Store(postgresql_store.config) as store:
+        sa.event.listen(store.database.engine, "before_cursor_execute", note)
+        told = []
+        for _ in range(20):
+            with store.reading() as tx:
+                told.append(tx.now())
+        with store.reading() as tx:
+            (server,) = tx.connection.exec_driver_sql("SELECT now()").one()
+            assert abs(server - tx.now()) < timedelta(seconds=0.5)
+    assert 1 <= len(asked) < 20
+    assert told == sorted(told)
+
+
 def test_a_commit_wakes_those_who_wait_in_the_same_process(store: Store) -> None:
     seen = store.wakeups.generation()
     with store.transaction() as tx:
         changing.apply(tx, sample.started(sample.instance()))
         tx.wake()
     assert store.wakeups.wait(seen, 10)
+
+
+def test_a_commit_wakes_only_those_who_wait_for_what_it_brought(store: Store) -> None:
+    seen = {news: store.wakeups.generation(news) for news in News}
+    with store.transaction() as tx:
+        tx.wake(News.TIMERS)
+    assert store.wakeups.wait(seen[News.TIMERS], 10, News.TIMERS)
+    assert store.wakeups.wait(seen[News.ANY], 10)
+    assert store.wakeups.generation(News.WORK) == seen[News.WORK]
+    assert store.wakeups.generation(News.EVENTS) == seen[News.EVENTS]
 
 
 def test_a_rollback_wakes_nobody(sqlite_store: Store) -> None:
@@ -253,11 +283,11 @@ def test_a_commit_of_another_process_wakes_as_well(shared_store: Store) -> None:
         shared_store.wakeups.wait(shared_store.wakeups.generation(), 0.3)  # begins to listen
         listening = getattr(shared_store.wakeups, "wait_until_listening", lambda timeout: True)
         assert listening(10)
-        seen = shared_store.wakeups.generation()
+        seen = shared_store.wakeups.generation(News.DELIVERIES)
         with other.transaction() as tx:
             changing.apply(tx, sample.started(sample.instance()))
-            tx.wake()
-        assert shared_store.wakeups.wait(seen, 10)
+            tx.wake(News.DELIVERIES, News.EVENTS)
+        assert shared_store.wakeups.wait(seen, 10, News.DELIVERIES)
 
 
 @pytest.fixture
