@@ -136,8 +136,8 @@ class Notifications:
 
     def _listen(self, connection: psycopg.Connection) -> None:
         connection.execute(f"LISTEN {CHANNEL}")
-        self._listening.set()
         self._bell.ring()  # what was committed while nobody listened
+        self._listening.set()
         while not self._closed.is_set():
             for told in connection.notifies(timeout=TURN, stop_after=1):
                 known = EVERYTHING & frozenset(told.payload.split(","))  # a newer version may tell of more
