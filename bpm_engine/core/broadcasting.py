@@ -101,7 +101,7 @@ def _hears(node: Node) -> bool:
     return (
         isinstance(spec, Boundary | Start)
         and any(isinstance(event, SignalEvent) for event in spec.events)
-        and not triggering.needs_all(node)
+        and not waits.needs_all(node)
     )
 
 

@@ -66,13 +66,16 @@ def _open(marking: Marking, instance_id: str, names: set[str]) -> list[Subscript
 
 
 def _concerned(marking: Marking, row: Subscription, names: set[str], opened: set[str | None]) -> bool:
-    return row.id in opened or not names.isdisjoint(_reads(marking, row))
+    reads = _reads(marking, row)
+    return reads is not None and (row.id in opened or not names.isdisjoint(reads))
 
 
-def _reads(marking: Marking, row: Subscription) -> frozenset[str]:
+def _reads(marking: Marking, row: Subscription) -> frozenset[str] | None:
+    """None: an error or escalation that is needed beside other events; `propagation` sees to it."""
     if row.event == waits.DATA:
         return marking.graph(row.instance_id).nodes[row.node_id].data_reads
-    return _event(marking, row).condition.reads
+    event = waits.event_of(marking.graph(row.instance_id).nodes[row.node_id], row.event)
+    return event.condition.reads if isinstance(event, ConditionEvent) else None
 
 
 def _event(marking: Marking, row: Subscription) -> ConditionEvent:

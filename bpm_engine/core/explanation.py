@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from bpm_engine.bpmn.graph import Graph, Kind, Node
+from bpm_engine.bpmn.graph import ErrorEvent, EscalationEvent, Graph, Kind, Node
 from bpm_engine.core import outlook
 from bpm_engine.core.external import is_external, topic_in
 from bpm_engine.core.lifecycle import HALTED_INSTANCES
@@ -212,10 +212,23 @@ def _subscribed(scene: Scene, wait: Subscription) -> str:
             return f"the message {wait.name!r}{key}{match}"
         case SubscriptionKind.SIGNAL:
             return f"the signal {wait.name!r}"
+        case _ if (code := _thrown(scene, wait)) is not None:
+            return code
         case _ if wait.event == DATA:
             return f"the data that it needs to begin: {', '.join(_data(scene.graph.nodes[wait.node_id]))}"
         case _:
             return f"the condition of {wait.node_id!r} to hold"
+
+
+def _thrown(scene: Scene, wait: Subscription) -> str | None:
+    """What is thrown is waited for only where it is needed beside other events."""
+    match getattr(scene.graph.nodes[wait.node_id].spec, "events", (None,))[max(wait.event, 0)]:
+        case ErrorEvent(code=code):
+            return f"the error {code!r}" if code else "an error"
+        case EscalationEvent(code=code):
+            return f"the escalation {code!r}" if code else "an escalation"
+        case _:
+            return None
 
 
 def _data(node: Node) -> Iterator[str]:

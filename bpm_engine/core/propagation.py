@@ -17,10 +17,19 @@ from typing import TYPE_CHECKING
 
 from bpm_engine.bpmn.expressions import ExpressionError, to_json
 from bpm_engine.bpmn.graph import Boundary, ErrorEvent, EscalationEvent, EventSpec, Graph, Kind, Node, Start
-from bpm_engine.core import incidents, scopes
+from bpm_engine.core import incidents, scopes, waits
 from bpm_engine.core.effects import Escalate, RaiseError
 from bpm_engine.core.lifecycle import TERMINAL_TOKENS
-from bpm_engine.core.state import LogKind, Phase, Scope, ScopeState, Token, Variables
+from bpm_engine.core.state import (
+    LogKind,
+    Phase,
+    Scope,
+    ScopeState,
+    Subscription,
+    SubscriptionStatus,
+    Token,
+    Variables,
+)
 from bpm_engine.core.variables import View, own_variables, write
 
 if TYPE_CHECKING:
@@ -51,11 +60,13 @@ class Catcher:
     node: Node  # boundary event, or start of the event sub-process
     scope: Scope
     host: Token | None
+    wait: Subscription | None = None  # of an event that needs others as well
+    is_last: bool = True  # those have come
 
     @property
     def interrupting(self) -> bool:
         assert isinstance(self.node.spec, Boundary | Start)
-        return self.node.spec.interrupting
+        return self.node.spec.interrupting and self.is_last
 
 
 # ------------------------------------------------------------------ finding
@@ -66,12 +77,13 @@ def find_catcher(marking: Marking, token: Token, thrown: Thrown) -> Catcher | No
     while at is not None:
         graph, scope = marking.graph(at.instance_id), marking.draft.scope(at.scope_id)
         hosted = (graph.nodes[node_id] for node_id in graph.nodes[at.node_id].boundary)
-        if (found := _best(hosted, thrown)) is not None:
-            return Catcher(found[0], found[1], scope, at)
+        if (found := _best(marking, scope, at, hosted, thrown)) is not None:
+            return found
         if at.compensates is not None and (thrown.critical or scope.state is not ScopeState.ACTIVE):
             return None  # a failing handler holds the order of compensation; nobody else's affair
-        if (found := _best(_handler_starts(graph, scope, at.node_id), thrown)) is not None:
-            return Catcher(found[0], found[1], scope, None)
+        starts = _handler_starts(graph, scope, at.node_id)
+        if (found := _best(marking, scope, None, starts, thrown)) is not None:
+            return found
         if thrown.critical and graph.scopes[scope.node_id].saga:
             return None  # the saga undoes its steps first; then its scope fails with this error
         at = marking.owner(scope)
@@ -81,8 +93,8 @@ def find_catcher(marking: Marking, token: Token, thrown: Thrown) -> Catcher | No
 def find_catcher_around(marking: Marking, root: Scope, thrown: Thrown) -> Catcher | None:
     """For a failure of the instance as a whole: its own event sub-processes, then its caller."""
     graph = marking.graph(root.instance_id)
-    if (found := _best(_handler_starts(graph, root, ""), thrown)) is not None:
-        return Catcher(found[0], found[1], root, None)
+    if (found := _best(marking, root, None, _handler_starts(graph, root, ""), thrown)) is not None:
+        return found
     owner = marking.owner(root)
     return None if owner is None else find_catcher(marking, owner, thrown)
 
@@ -94,8 +106,10 @@ def _handler_starts(graph: Graph, scope: Scope, thrower: str) -> Iterable[Node]:
             yield from (graph.nodes[node_id] for node_id in graph.scopes[handler_id].starts)
 
 
-def _best(nodes: Iterable[Node], thrown: Thrown) -> tuple[ErrorEvent | EscalationEvent, Node] | None:
-    general: tuple[ErrorEvent | EscalationEvent, Node] | None = None
+def _best(
+    marking: Marking, scope: Scope, host: Token | None, nodes: Iterable[Node], thrown: Thrown
+) -> Catcher | None:
+    general: Catcher | None = None
     kind = ErrorEvent if thrown.critical else EscalationEvent
     for node in nodes:
         events: tuple[EventSpec, ...] = getattr(node.spec, "events", ())
@@ -103,10 +117,27 @@ def _best(nodes: Iterable[Node], thrown: Thrown) -> tuple[ErrorEvent | Escalatio
             if not isinstance(event, kind):
                 continue
             if event.code is not None and event.code == thrown.code:
-                return event, node
-            if event.code is None and not thrown.technical:
-                general = general or (event, node)
+                if (catcher := _catcher(marking, scope, host, node, event)) is not None:
+                    return catcher
+            elif event.code is None and not thrown.technical:
+                general = general or _catcher(marking, scope, host, node, event)
     return general
+
+
+def _catcher(
+    marking: Marking, scope: Scope, host: Token | None, node: Node, event: ErrorEvent | EscalationEvent
+) -> Catcher | None:
+    """Where other events are needed beside it, an escalation is noted until they come. An error cannot
+    wait, its thrower has ended: it is caught there only when the others have come (10.5.6)."""
+    if not waits.needs_all(node):
+        return Catcher(event, node, scope, host)
+    wait = waits.thrown_awaited(marking, scope, host, node, event)
+    if wait is None:
+        return None
+    is_last = not waits.is_awaited(marking, wait, node.id)
+    if isinstance(event, ErrorEvent) and not is_last:
+        return None
+    return Catcher(event, node, scope, host, wait, is_last)
 
 
 # ------------------------------------------------------------------ catching
@@ -131,7 +162,9 @@ def escalate(marking: Marking, visit: Visit, effect: Escalate) -> None:
     for thrown in (Thrown(code, critical=False) for code in effect.codes):
         marking.journal.log(LogKind.THROWN, token, thrown.told())
         catcher = find_catcher(marking, token, thrown)
-        if catcher is not None:
+        if catcher is not None and not catcher.is_last:
+            catch(marking, token.instance_id, catcher, thrown)
+        elif catcher is not None:
             found.append((thrown, catcher))
     interrupted = any(catcher.interrupting for _, catcher in found)
     if interrupted:  # the throw is done, whatever becomes of its surroundings
@@ -174,11 +207,29 @@ def catch(marking: Marking, thrown_in: str, catcher: Catcher, thrown: Thrown) ->
     if isinstance(catcher.event, ErrorEvent) and catcher.event.message_variable is not None:
         values[catcher.event.message_variable] = thrown.message
     write(marking.draft, graph, catcher.scope.id, None, values)
+    if catcher.wait is not None:
+        waits.end_subscription(marking, catcher.wait, SubscriptionStatus.CONSUMED)
+    if not catcher.is_last:
+        _note(marking, catcher, thrown)
+        return
     if catcher.host is not None:
         token = scopes.leave_by_boundary(marking, catcher.host, catcher.node, catcher.interrupting)
     else:
         token = scopes.run_handler(marking, catcher.scope, catcher.node.scope, catcher.interrupting)
     marking.journal.log(LogKind.CAUGHT, token, thrown.told(), catcher.node.id)
+    if catcher.wait is not None and not catcher.interrupting:
+        host_id = None if catcher.host is None else catcher.host.id
+        waits.open_again(marking, marking.draft.scope(catcher.scope.id), host_id, catcher.node)
+
+
+def _note(marking: Marking, catcher: Catcher, thrown: Thrown) -> None:
+    """The event is triggered when the others that it needs have come."""
+    if catcher.host is not None:
+        marking.journal.log(LogKind.CAUGHT, catcher.host, thrown.told(), catcher.node.id)
+        return
+    instance = marking.draft.instance(catcher.scope.instance_id)
+    told = {**thrown.told(), "node_id": catcher.node.id}
+    marking.journal.log_instance(LogKind.CAUGHT, instance, told)
 
 
 def _call_outputs(marking: Marking, host: Token | None, thrown_in: str) -> Variables:

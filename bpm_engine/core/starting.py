@@ -66,7 +66,7 @@ def started(marking: Marking, stimulus: Started) -> Outcome:
         token = marking.put(token, state=TokenState.WAITING, waiting_for=Waiting.START)
         scope = marking.draft.scope(instance.id)
         waits.open_timer(marking, scope, node.id, token.id, TimerPurpose.START, stimulus.start_at)
-    elif came is None or (node.kind is Kind.START and not triggering.needs_all(node)):
+    elif came is None or (node.kind is Kind.START and not waits.needs_all(node)):
         marking.start(token)
     else:
         marking.attempt(token, Phase.ENTER, _begin, marking, token, came)
@@ -164,7 +164,7 @@ def _begin(marking: Marking, token: Token, came: Happened) -> None:
     brought = payload_of(visit.graph, came)
     if isinstance(node.spec, EventChoice) and node.spec.parallel:
         _begin_all(marking, token, node.spec, came)
-    elif triggering.needs_all(target):
+    elif waits.needs_all(target):
         _await_the_rest(marking, token, came)
         if node.kind is not Kind.START:
             triggering.keep(marking, marking.draft.token(token.id), target.id, brought)

@@ -230,7 +230,7 @@ class Timer(OwnedRecord, frozen=True, kw_only=True):
 class SubscriptionKind(Word):
     MESSAGE = "message"
     SIGNAL = "signal"
-    CONDITION = "condition"
+    CONDITION = "condition"  # nobody delivers it: the engine itself sees when it has come
 
 
 class Subscription(OwnedRecord, frozen=True, kw_only=True):

@@ -2,19 +2,21 @@
 
 An event with several definitions is triggered by any of them; a parallel multiple one by all of them
 (10.5.7). Then each that comes is struck off: its wait is closed, what it brought is kept, and the last
-one triggers the event. One that does not interrupt waits for all of them anew.
+one triggers the event. One that does not interrupt waits for all of them anew. An error or escalation among
+them comes by `propagation`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bpm_engine.bpmn.graph import Boundary, Catch, Kind, Node, Start
+from bpm_engine.bpmn.graph import Boundary, Kind, Node, Start
 from bpm_engine.core import scopes, waits
 from bpm_engine.core.behaviours.events import payload_of
 from bpm_engine.core.effects import Happened
 from bpm_engine.core.state import LogKind, Phase, Subscription, Timer, Token, Variables
 from bpm_engine.core.variables import write
+from bpm_engine.core.waits import needs_all
 
 if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
@@ -26,11 +28,6 @@ def happens_once(node: Node) -> bool:
     """Whether a wait is over when it was met; else it is kept open for the next time."""
     spec = node.spec
     return not isinstance(spec, Boundary | Start) or spec.interrupting or needs_all(node)
-
-
-def needs_all(node: Node) -> bool:
-    spec = node.spec
-    return isinstance(spec, Boundary | Start | Catch) and spec.parallel and len(spec.events) > 1
 
 
 def happened(marking: Marking, wait: Wait, payload: Variables, kind: LogKind) -> None:

@@ -16,6 +16,8 @@ from bpm_engine.bpmn.graph import (
     Boundary,
     Catch,
     ConditionEvent,
+    ErrorEvent,
+    EscalationEvent,
     EventSpec,
     Graph,
     Kind,
@@ -165,8 +167,21 @@ def _open(marking: Marking, scope: Scope, token_id: str | None, awaited: Awaited
         case MessageEvent() | SignalEvent() | ConditionEvent():
             at = awaited.node_id, awaited.index
             _subscribe(marking, scope, token_id, at, _terms(marking, awaited.event, seen))
+        case ErrorEvent() | EscalationEvent() if needs_all(_node(marking, scope, awaited)):
+            at = awaited.node_id, awaited.index
+            _subscribe(marking, scope, token_id, at, Terms(SubscriptionKind.CONDITION))
         case _:
             pass  # errors, escalations, cancels and compensations find their catchers by themselves
+
+
+def _node(marking: Marking, scope: Scope, awaited: Awaited) -> Node:
+    return marking.graph(scope.instance_id).nodes[awaited.node_id]
+
+
+def needs_all(node: Node) -> bool:
+    """Whether the event is triggered by all of its definitions together (10.5.1: parallelMultiple)."""
+    spec = node.spec
+    return isinstance(spec, Boundary | Start | Catch) and spec.parallel and len(spec.events) > 1
 
 
 def _open_timer(
@@ -395,7 +410,30 @@ def is_awaited(marking: Marking, met: Timer | Subscription, node_id: str) -> boo
         *(row for row in draft.timers.where(column, place) if row.status is TimerStatus.SCHEDULED),
         *(row for row in draft.subscriptions.where(column, place) if row.status is SubscriptionStatus.OPEN),
     ]
-    return any(row.node_id == node_id and row.token_id == met.token_id for row in rows)
+    return any(row.node_id == node_id and row.token_id == met.token_id and row.id != met.id for row in rows)
+
+
+def thrown_awaited(
+    marking: Marking, scope: Scope, host: Token | None, node: Node, event: EventSpec
+) -> Subscription | None:
+    """Where all definitions of an event are needed: the wait for this error or escalation, if it is open."""
+    draft = marking.draft
+    if host is not None:
+        draft.require_waits(host)
+        rows = draft.subscriptions.where("token_id", host.id)
+    else:
+        draft.require_handlers(scope)
+        rows = [row for row in draft.subscriptions.where("scope_id", scope.id) if row.token_id is None]
+    return next(
+        (
+            row
+            for row in rows
+            if row.node_id == node.id
+            and row.status is SubscriptionStatus.OPEN
+            and event_of(node, row.event) is event
+        ),
+        None,
+    )
 
 
 def event_of(node: Node, index: int) -> EventSpec:

@@ -178,6 +178,8 @@ class Robots:
             shapes = {name: self.demand.shapes.of(name) for name in sorted(node.data_reads)}
             return assignments(shapes, MOST_ANSWERS)
         event = getattr(node.spec, "events", (None,))[waiting.event]
+        if isinstance(event, bpmn.ErrorEvent | bpmn.EscalationEvent):
+            return iter(())  # somebody inside throws it, or nobody does
         return self._payloads(place, event, position.visible(waiting.scope_id), MOST_ANSWERS)
 
     def _activities(self, position: Position, token: Token) -> Iterator[Position]:

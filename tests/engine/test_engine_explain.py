@@ -286,6 +286,19 @@ def test_boundary_events_are_named() -> None:
     assert token.watched == ("the time 2030-01-01 01:00:00+00:00 of 'late' at 'b'",)
 
 
+def test_a_boundary_event_that_needs_an_escalation_as_well_names_it() -> None:
+    escalation = '<escalation id="late" escalationCode="LATE"/>'
+    body = (
+        '<userTask id="b"/><boundaryEvent id="both" attachedToRef="b" parallelMultiple="true">'
+        f'{PAID}<escalationEventDefinition escalationRef="late"/></boundaryEvent>'
+        + path("start", "b", "end")
+        + path("both", "end")
+    )
+    _, found = asked(bpmn(ENDS + body, roots=MESSAGE + escalation), order="A-1")
+    watched = ("the message 'paid' with the key 'A-1' at 'b'", "the escalation 'LATE' at 'b'")
+    assert only(found, "b").watched == watched
+
+
 def test_a_saga_says_what_is_undone_and_why() -> None:
     body = (
         '<serviceTask id="a" bpm:topic="a" bpm:compensate="undo"/>'

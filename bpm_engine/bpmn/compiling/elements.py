@@ -161,13 +161,16 @@ class Elements:
                 return self._texts.optional(asked, node)
 
     def _attach_handler(self, node: model.SubProcess, parent: ScopeDraft) -> None:
-        """A compensation event sub-process is run by compensation only, never by an event (10.3.5)."""
-        if not _handles_compensation(node):
+        """One that waits for events listens while its scope lives; one for compensation is run by that when
+        the scope has ended (10.3.5). With several definitions it may be both."""
+        compensates = [isinstance(each, model.CompensateDefinition) for each in _triggers(node)]
+        if not compensates or not all(compensates):
             parent.handlers.append(node.id)
-        elif parent.compensation_handler is None:
-            parent.compensation_handler = node.id
-        else:
+        if not any(compensates):
+            return
+        if parent.compensation_handler is not None:
             self._draft.refuse(node, f"{parent.id!r} has two compensation event sub-processes")
+        parent.compensation_handler = node.id
 
     # -------------------------------------------------------------- gateways
 
@@ -257,10 +260,10 @@ def _passing(spec: graph.Call, settings: model.Settings, inputs: Mappings, outpu
     )
 
 
-def _handles_compensation(node: model.SubProcess) -> bool:
-    return any(
-        isinstance(definition, model.CompensateDefinition)
+def _triggers(node: model.SubProcess) -> list[model.EventDefinition]:
+    return [
+        definition
         for start in node.content.nodes
         if isinstance(start, model.Event) and start.tag == "startEvent"
         for definition in start.definitions
-    )
+    ]

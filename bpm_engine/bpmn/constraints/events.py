@@ -46,6 +46,13 @@ CANCEL_BOUNDARY_MISSING = error(
     "A transaction that can be cancelled has a cancel boundary event to leave by (10.3.5).",
     "Attach a cancel boundary event to the transaction.",
 )
+PARALLEL_MULTIPLE_TRIGGER = error(
+    "PARALLEL_MULTIPLE_TRIGGER",
+    "A parallel multiple event needs triggers that can come beside others (10.5.1). A cancelled transaction "
+    "leaves by its cancel event at once (10.3.5), compensation begins when nothing else can come any more "
+    "(10.7), and of two errors the first ends what could throw the second (10.5.6).",
+    "Use an event of its own for it, or one that any of its triggers triggers.",
+)
 MESSAGE_MISSING = error(
     "MESSAGE_MISSING",
     "A message event of an executable process names its message (10.5.5).",
@@ -105,9 +112,23 @@ def _check_position(facts: Facts, event: Element) -> None:
         if trigger not in allowed:
             message = f"{named(event)} is {position}, where a {trigger} definition may not stand"
             facts.report(EVENT_NOT_ALLOWED, event, message, Scrutiny.RUNNABLE)
+    if is_true(event, "parallelMultiple"):
+        _check_all_needed(facts, event)
     if needed and not triggers and not children(event, "eventDefinitionRef"):
         message = f"{named(event)} does not say what it waits for"
         facts.report(EVENT_DEFINITION_MISSING, event, message, Scrutiny.RUNNABLE)
+
+
+def _check_all_needed(facts: Facts, event: Element) -> None:
+    names = [name_of(each).removesuffix("EventDefinition") for each in facts.definitions(event)]
+    if len(names) < 2:
+        return
+    alone: list[str] = [name for name in ("cancel", "compensate") if name in names]
+    if names.count("error") > 1:
+        alone.append("second error")
+    for name in alone:
+        message = f"{named(event)} needs all of its triggers, and a {name} does not come beside others"
+        facts.report(PARALLEL_MULTIPLE_TRIGGER, event, message, Scrutiny.RUNNABLE)
 
 
 def _position(event: Element) -> tuple[frozenset[str], str, bool]:

@@ -52,6 +52,10 @@ def boundary(inside: str, cancel: str = "true", leads: bool = True) -> str:
     return SIMPLE + BOUNDARY.format(cancel=cancel, inside=inside) + way_out
 
 
+def all_needed(inside: str) -> str:
+    return boundary(inside).replace("<boundaryEvent ", '<boundaryEvent parallelMultiple="true" ')
+
+
 def loop(inside: str, attributes: str = "") -> str:
     multiple = f"<multiInstanceLoopCharacteristics {attributes}>{inside}</multiInstanceLoopCharacteristics>"
     return chain("startEvent s", " t", "endEvent e") + f'<task id="t">{multiple}</task>'
@@ -298,6 +302,10 @@ CASES: dict[str, tuple[str, str]] = {
             '<signal id="s1"/><signalEventDefinition id="d" signalRef="s1"/>',
         ),
     ),
+    "PARALLEL_MULTIPLE_TRIGGER": (
+        process(all_needed(f"{TIMER}<errorEventDefinition/><errorEventDefinition/>")),
+        process(all_needed(f"{TIMER}<errorEventDefinition/><escalationEventDefinition/>")),
+    ),
     "CANCEL_OUTSIDE_TRANSACTION": (thrown("<cancelEventDefinition/>"), transaction(cancel_boundary=True)),
     "CANCEL_BOUNDARY_MISSING": (transaction(cancel_boundary=False), transaction(cancel_boundary=True)),
     "MESSAGE_MISSING": (
@@ -532,3 +540,9 @@ def test_every_rule_about_the_xml_has_its_pair_of_files() -> None:
 
     assert declared
     assert declared == set(CASES)
+
+
+@pytest.mark.parametrize("alone", ["<cancelEventDefinition/>", "<compensateEventDefinition/>"])
+def test_what_does_not_come_beside_others_is_not_needed_beside_others(alone: str) -> None:
+    assert "PARALLEL_MULTIPLE_TRIGGER" in codes(process(all_needed(f"{TIMER}{alone}")))
+    assert "PARALLEL_MULTIPLE_TRIGGER" not in codes(process(boundary(f"{TIMER}{alone}")))
