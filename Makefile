@@ -102,7 +102,7 @@ $(VENV)/pyvenv.cfg:
 	    fi; \
 	done; \
 	if command -v uv >/dev/null 2>&1; then \
-	    uv venv --quiet --python "$${python:-3.13}" $(VENV); \
+	    uv venv --quiet --seed --python "$${python:-3.13}" $(VENV); \
 	elif test -z "$$python"; then \
 	    echo "bpm_engine needs Python 3.11 or newer and found none. Install one, or name it: make PYTHON=/path/to/python3" >&2; \
 	    exit 1; \

@@ -9,7 +9,8 @@ import sys
 
 import click
 
-from bpm_engine.cli.commands import LazyGroup, Place, run
+from bpm_engine.cli import commands
+from bpm_engine.cli.commands import LazyGroup, Place
 
 TRY, FILES, START = "Try it", "Files", "Processes at work"
 PEOPLE, OPERATORS, SERVICES = "People", "When something is wrong", "Services and database"
@@ -63,7 +64,7 @@ def bpm(debug: bool) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """The console script."""
-    sys.exit(run(bpm, sys.argv[1:] if arguments is None else arguments))
+    sys.exit(commands.run(bpm, sys.argv[1:] if arguments is None else arguments))
 
 
 __all__ = ["bpm", "main"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -38,6 +39,17 @@ class LazyGroup(click.Group):
         command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            meant = get_close_matches(args[0], self.commands_at, n=1)
+            if not meant:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {meant[0]!r}?", ctx=ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [

@@ -9,6 +9,7 @@ import click
 
 from bpm_engine.cli.options import DATABASE, JSON
 from bpm_engine.cli.session import print_json
+from bpm_engine.errors import InvalidInputError
 from bpm_engine.store import migrate
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.database import Database
@@ -62,16 +63,20 @@ def downgrade(database: str, revision: str, as_json: bool) -> None:
 @DATABASE
 @JSON
 def current(database: str, as_json: bool) -> None:
-    """Say at which revision the schema is, and which one this version works with."""
+    """Say which revision the schema has, and which is needed."""
     with _connected(database) as connected:
         _tell(connected, as_json)
 
 
 @contextmanager
 def _connected(url: str) -> Iterator[Database]:
+    from alembic.util import CommandError
+
     database = connect(StoreConfig(url=url))
     try:
         yield database
+    except CommandError as error:  # such as a revision that does not exist
+        raise InvalidInputError(str(error)) from error
     finally:
         database.close()
 

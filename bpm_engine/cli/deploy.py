@@ -34,7 +34,8 @@ def deploy(session: Session, files: tuple[str, ...], actor: str | None) -> int:
             deployment = session.engine.deploy(path, actor=actor)
         except DefinitionError as error:
             refused.append({"file": str(path), "problems": [str(problem) for problem in error.problems]})
-            session.say(str(error), fg="red", err=True)
+            for line in str(error).splitlines():
+                session.say(line, fg="red", err=True)
             continue
         for definition in deployment.definitions:
             rows.append({"file": str(path), "key": definition.key, "version": definition.version})

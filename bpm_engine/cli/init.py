@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -44,4 +45,7 @@ def init(directory: Path, as_json: bool) -> None:
         return
     for name in FILES.values():
         click.echo(f"  {directory / name}")
-    click.echo(f"\nNext:\n  cd {directory}\n  python -m pytest\n  less README.md")
+    click.echo(f"\nNext:\n  cd {directory}")
+    if find_spec("pytest") is None:
+        click.echo("  python -m pip install pytest")
+    click.echo("  python -m pytest\n  less README.md")

@@ -132,10 +132,12 @@ def run(
 
             arguments = _child_arguments(app, only, types, metrics, tracing, log_format, log_level)
             ctx.exit(supervise(engine, arguments, processes, http, metrics=metrics))
+        _observe(engine, metrics=metrics, tracing=tracing, database=reports_to is None)
         if until_idle:
-            click.echo(f"{engine.run_until_idle()} steps")
+            steps = engine.run_until_idle()
+            click.echo("1 step" if steps == 1 else f"{steps} steps")
             return
-        ctx.exit(_serve(engine, only, types, http, metrics, tracing, reports_to))
+        ctx.exit(_serve(engine, only, types, http, metrics, reports_to))
 
 
 def _serve(
@@ -144,15 +146,9 @@ def _serve(
     types: tuple[str, ...],
     http: tuple[str, int] | None,
     metrics: bool,
-    tracing: bool,
     reports_to: int | None,
 ) -> int:
     _reach_database(engine)
-    log_work(engine)
-    if metrics:
-        _observe_metrics(engine, database=reports_to is None)
-    if tracing:
-        _observe_spans(engine)
     with ExitStack() as stack:
         if http is not None:
             endpoint = stack.enter_context(Endpoint(http, lambda: engine_readiness(engine), metrics=metrics))
@@ -173,6 +169,14 @@ def _reach_database(engine: Engine) -> None:
         engine.definitions.find(limit=1)
     except UnavailableError as error:
         logger.warning("the database does not answer yet: %s", error)
+
+
+def _observe(engine: Engine, *, metrics: bool, tracing: bool, database: bool) -> None:
+    log_work(engine)
+    if metrics:
+        _observe_metrics(engine, database=database)
+    if tracing:
+        _observe_spans(engine)
 
 
 def _observe_metrics(engine: Engine, *, database: bool) -> None:

@@ -7,6 +7,14 @@ import click
 from bpm_engine.cli.options import ACTOR, SET
 from bpm_engine.cli.session import Session, on_engine, variables
 
+MEANINGS = {
+    "delivered": "delivered",
+    "started": "started an instance",
+    "buffered": "buffered: nobody waits for it yet",
+    "dropped": "dropped: nobody waits for it",
+    "duplicate": "duplicate: it has come before",
+}
+
 
 @click.command()
 @click.argument("name")
@@ -42,7 +50,7 @@ def message(
         ttl=0 if ttl == "0" else ttl,
         actor=actor,
     )
-    session.answer({"result": str(result)}, lambda: session.say(str(result)))
+    session.answer({"result": str(result)}, lambda: session.say(MEANINGS.get(str(result), str(result))))
 
 
 @click.command()
@@ -61,4 +69,5 @@ def signal(
       bpm signal shop-closed --set until=monday
     """
     count = session.engine.send_signal(name, variables(payload, pairs), actor=actor)
-    session.answer({"deliveries": count}, lambda: session.say(f"{count} deliveries"))
+    told = "1 delivery" if count == 1 else f"{count} deliveries"
+    session.answer({"deliveries": count}, lambda: session.say(told))

@@ -134,18 +134,27 @@ def load_app(name: str) -> Engine:
         sys.path.insert(0, str(Path.cwd()))
     try:
         module = import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise
-        raise click.UsageError(
-            f"there is no module {module_name!r} here; run from the folder it is in, or set PYTHONPATH"
-        ) from None
+    except Exception as error:
+        if _is_missing(module_name, error):
+            raise click.UsageError(
+                f"there is no module {module_name!r} here; run from the folder it is in, or set PYTHONPATH"
+            ) from None
+        raise InvalidInputError(
+            f"{module_name} cannot be imported: {type(error).__name__}: {error} "
+            "(run `bpm --debug …` for the traceback)"
+        ) from error
     engine: object = module
     for part in attribute.split("."):
         engine = getattr(engine, part, None)
     if not isinstance(engine, Engine):
         raise click.UsageError(f"{attribute!r} of {module_name} is no Engine but {type(engine).__name__}")
     return engine
+
+
+def _is_missing(module_name: str, error: Exception) -> bool:
+    """Whether the module itself is missing, and not one that it imports."""
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    return missing is not None and f"{module_name}.".startswith(f"{missing}.")
 
 
 # ------------------------------------------------------------------ values

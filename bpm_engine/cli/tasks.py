@@ -28,7 +28,13 @@ COLUMNS = [
 @click.option("--instance", "-i", help="Only of this instance.")
 @click.option("--node", help="Only of this node.")
 @click.option("--due-before", type=click.DateTime(), metavar="TIME", help="Only those due by then (UTC).")
-@click.option("--status", default="Open", show_default=True, help="Open, Completed or Cancelled.")
+@click.option(
+    "--status",
+    type=click.Choice(["Open", "Completed", "Cancelled"], case_sensitive=False),
+    default="Open",
+    show_default=True,
+    help="Only these.",
+)
 @LIMIT
 @CURSOR
 @on_engine()

@@ -119,7 +119,7 @@ def _incident(scene: Scene, token: Token) -> Reason:
             "skipping it: the join fires with what is there",
         ]
     elif token.attempt:
-        text += f", after {token.attempt} failed attempts"
+        text += f", after {token.attempt} failed attempt{'s' if token.attempt != 1 else ''}"
     at = datetime.fromisoformat(since) if isinstance(since, str) else token.entered_at
     return Reason("incident", text, tuple(released), at, missing_flows=missing)
 
@@ -129,7 +129,7 @@ def _executing(scene: Scene, token: Token) -> Reason:
     what = f"work on {topic_in(token.topic)!r}" if token.topic else "an automatic step"
     text = f"{what} is done by {token.lease_owner}"
     if token.attempt:
-        text += f", after {token.attempt} failed attempts"
+        text += f", after {token.attempt} failed attempt{'s' if token.attempt != 1 else ''}"
     late: tuple[str, ...] = ()
     if until is not None and until <= scene.now:
         late = (

@@ -148,7 +148,7 @@ def _tell_verdict(console: Console, ending: Ending) -> None:
 
 def next_steps(ending: Ending, settings: Settings) -> list[tuple[str, str]]:
     """Commands that work on this very database, with what they do."""
-    order = ending.instance.id
+    order = ending.instance.business_key or ending.instance.id
     steps = [
         (f"bpm history {order}", "everything that happened to that order"),
         (f"bpm show {order}", "where it went"),
@@ -190,8 +190,12 @@ def _tell_next(console: Console, ending: Ending, settings: Settings) -> None:
     console.print(Text("Go on from here:", style="bold"))
     console.print(Text(f"  {environment(settings)}", style="cyan"), soft_wrap=True)
     for command, purpose in next_steps(ending, settings):
-        line = Text(f"  {command}", style="cyan")
-        console.print(line.append(f"   # {purpose}", style="dim"), soft_wrap=True)
+        line, comment = Text(f"  {command}", style="cyan"), Text(f"# {purpose}", style="dim")
+        if line.cell_len + 3 + comment.cell_len <= console.width:
+            console.print(line.append("   ").append_text(comment))
+        else:
+            console.print(Text("  ").append_text(comment))
+            console.print(line, soft_wrap=True)
 
 
 def as_data(ending: Ending, settings: Settings) -> dict[str, Any]:

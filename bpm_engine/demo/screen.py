@@ -194,14 +194,14 @@ def _workers(workers: list[Worker]) -> Text:
 
 def _on_the_way(scene: Scene) -> str:
     seen = scene.progress
-    return "   ".join(
+    return "  ".join(
         f"{name} {number}"
         for name, number in {
             "retries": seen.total("failed"),
             "approvals": seen.done("approve"),
             "messages": seen.total("delivered"),
             "timers": seen.total("fired"),
-            "compensated": seen.total("compensated"),
+            "undone": seen.total("compensated"),
             "taken over": seen.total("recovered"),
         }.items()
     )

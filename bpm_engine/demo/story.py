@@ -178,7 +178,7 @@ class Demo:
         missed = taken_over > 0 or scene.seconds > self._killed_at + 3 * LEASE
         if self._killed and not self._replaced and missed:
             self._replaced = True
-            scene.note(f"its leases are over: others have taken over {taken_over} steps")
+            scene.note("its leases are over: the others take over what it had begun")
             self._hire(crew)
 
     def _is_time_to_kill(self, victim: Worker) -> bool:

@@ -32,7 +32,7 @@ class LogPublisher:
         # A type comes from the model; a line break in it would forge a record.
         what = event.type.encode("unicode_escape").decode()
         extra = {"event": event, "instance_id": event.subject, **_about(event)}
-        self._logger.log(self._level, "%s %s of %s", what, event.id, event.subject, extra=extra)
+        self._logger.log(self._level, "%s %s", what, event.id, extra=extra)
 
     def close(self) -> None:
         """There is nothing to let go of."""

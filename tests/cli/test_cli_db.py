@@ -38,3 +38,10 @@ def test_row_level_security_on_sqlite_is_refused_in_one_line(
 def test_a_database_that_is_away_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("db", "current", "--url", "postgresql://127.0.0.1:1/none") == 1
     assert "the database is away" in capsys.readouterr().err
+
+
+def test_a_revision_that_does_not_exist_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("db", "upgrade", "--to", "99", "--url", f"sqlite:///{tmp_path / 'bpm.db'}") == 1
+    assert capsys.readouterr().err.strip() == "Can't locate revision identified by '99'"

@@ -88,7 +88,7 @@ def test_a_task_is_listed_and_completed_by_who_may(deployed: Shell) -> None:
 def test_messages_and_signals_are_sent(deployed: Shell) -> None:
     deployed.run("start", "payment", "--set", "order=A-1")
     assert deployed.run("message", "paid", "A-1", "--set", "amount=3", "--id", "m-1") == "delivered\n"
-    assert deployed.run("message", "paid", "A-1", "--id", "m-1") == "duplicate\n"
+    assert deployed.run("message", "paid", "A-1", "--id", "m-1") == "duplicate: it has come before\n"
     assert deployed.json("message", "paid", "A-2", "--ttl", "0") == {"result": "dropped"}
     deployed.run("start", "listener")
     assert deployed.json("signal", "closed") == {"deliveries": 1}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.command import Shell, fetch, is_alive
+from support.command import Prompt, Shell, fetch, is_alive
 from support.definitions import bpmn, path
 from support.workers import wait_until
 
@@ -166,3 +166,18 @@ def test_wrong_use_is_said_in_a_sentence(
     result = CliRunner().invoke(bpm, ["run", *arguments])
     assert result.exit_code == 2
     assert told in result.output
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("engine = Engine(", "broken_app cannot be imported: SyntaxError: '(' was never closed"),
+        ("import nowhere", "broken_app cannot be imported: ModuleNotFoundError: No module named 'nowhere'"),
+        ("1 / 0", "broken_app cannot be imported: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_an_application_that_cannot_be_imported_is_named_with_the_reason(
+    tmp_path: Path, source: str, told: str
+) -> None:
+    (tmp_path / "broken_app.py").write_text(source)
+    assert told in Prompt(tmp_path).run("run", "--app", "broken_app:engine", code=1)

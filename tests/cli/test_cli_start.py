@@ -40,6 +40,10 @@ def test_an_unknown_command_is_wrong_use() -> None:
     assert CliRunner().invoke(bpm, ["fly"]).exit_code == 2
 
 
+def test_a_command_that_is_nearly_right_is_corrected() -> None:
+    assert "No such command 'lst'. Did you mean 'list'?" in CliRunner().invoke(bpm, ["lst"]).output
+
+
 def test_help_loads_neither_the_parser_nor_the_store() -> None:
     program = (
         "import sys; from bpm_engine.cli import bpm; bpm.main(['--help'], standalone_mode=False);"

@@ -37,7 +37,10 @@ def test_a_newer_python_is_found_beside_an_old_python3(project: Path, tools: Pat
 def test_uv_is_used_where_it_is_installed(project: Path, tools: Path) -> None:
     _add_tool(tools, "python3", "exit 0")
     _add_tool(tools, "uv", 'echo "uv $*"; exit 1')
-    assert f"uv venv --quiet --python {tools}/python3 .venv" in _make(project, "demo", PATH=str(tools)).stdout
+    assert (
+        f"uv venv --quiet --seed --python {tools}/python3 .venv"
+        in _make(project, "demo", PATH=str(tools)).stdout
+    )
 
 
 def test_the_demo_runs_and_keeps_its_files_together(tmp_path: Path) -> None:
