@@ -23,8 +23,8 @@ class Config:
     direct_url: str | None = field(default=None, repr=False)  # past a transaction pooler, for wake-ups
     transaction_pooler: bool = False  # behind PgBouncer in transaction mode
     auto_migrate: bool | None = None  # create and upgrade the tables by itself; unset: on SQLite only
-    pool_size: int = 10  # connections kept open by this process
-    pool_overflow: int = 5  # more of them for a moment, when all are taken
+    pool_size: int = 15  # connections kept open by this process
+    pool_overflow: int = 0  # more when all are taken, each opened for one use: dear on PostgreSQL
     pool_timeout: float = 2.0  # a full pool answers soon instead of queueing callers
     pool_recycle: float = 1800.0  # a connection older than this is replaced
     connect_timeout: int = 5  # until a server that does not answer counts as away

@@ -1,16 +1,21 @@
-"""Bulk writes: the rows of a whole batch in one execution, however many there are.
+"""Bulk writes: the rows of a whole batch at once, however many there are, of all tables together.
 
-A server gets one statement over the row source: one round trip, one JSON parameter. A database inside this
-process has no round trips to save, and unfolding JSON costs it more than the writing itself: there the same
+A server gets one statement for all of them: a WITH whose members write one table each, from a JSON parameter
+of their own. That is one round trip, and one statement to be sent, started and answered. A database inside
+this process has no round trips to save, and unfolding JSON costs it more than the writing itself: there each
 write is one prepared statement that the driver runs for each row. Both are built from the same columns and
 the same values, so that there is one description of each write.
+
+The members of a WITH see none of each other's rows and run in no particular order, so no two of them may
+change the same row. Foreign keys are checked when all have run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from functools import lru_cache, reduce
+from operator import add, itemgetter
 from typing import Any
 
 import msgspec
@@ -18,11 +23,13 @@ import sqlalchemy as sa
 from msgspec.structs import astuple
 from sqlalchemy.engine import Dialect
 
+from bpm_engine.crash import crash_point
 from bpm_engine.store.rows import row_source
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Instant, to_json
 
 NOW = sa.bindparam("now", type_=Instant)
+ONE = sa.literal_column("1", sa.Integer())
 PREFIX = "given_"  # a parameter must not have the name of a column that is set
 
 Values = Mapping[str, sa.ColumnElement[Any]]
@@ -40,22 +47,33 @@ class _Prepared:
 
 
 class Bulk:
-    """A write of rows with these columns."""
+    """A write of rows with these columns. `fenced`: it may leave rows out, and its rows are counted."""
 
-    def __init__(self, columns: Sequence[sa.Column[Any]], whole: sa.Executable, each: sa.Executable) -> None:
+    def __init__(
+        self,
+        columns: Sequence[sa.Column[Any]],
+        whole: Callable[[sa.Subquery], sa.Insert | sa.Update],
+        each: sa.Executable,
+        *,
+        fenced: bool = False,
+    ) -> None:
         self._columns = columns
-        self.whole = whole
+        self._whole = whole
         self._each = each
+        self.fenced = fenced
         self._prepared: dict[str, _Prepared] = {}
 
-    def execute(self, tx: Transaction, rows: Iterable[Row]) -> int:
-        """How many rows were written: a fence may leave some out."""
-        if tx.database.is_embedded:
-            return self._execute_each(tx, rows)
-        result = tx.execute(self.whole, {"given": to_json(list(rows)), "now": tx.now()})
-        return result.rowcount
+    def member(self, number: int) -> sa.CTE:
+        """Of a statement that writes several tables: its rows come in the parameter of that number."""
+        whole = self.statement(_parameter(number))
+        return (whole.returning(ONE) if self.fenced else whole).cte(f"written_{number}")
 
-    def _execute_each(self, tx: Transaction, rows: Iterable[Row]) -> int:
+    def statement(self, parameter: str = "given") -> sa.Insert | sa.Update:
+        """For this table alone."""
+        return self._whole(row_source(self._columns, parameter))
+
+    def execute_each(self, tx: Transaction, rows: Iterable[Row]) -> int:
+        """One by one; how many rows were written."""
         prepared = self._prepare(tx.connection.dialect)
         now = Instant.dialect_impl(tx.connection.dialect).bind_processor(tx.connection.dialect)
         assert now is not None
@@ -84,23 +102,74 @@ class Bulk:
         return self._prepared[dialect.name]
 
 
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Rows for one table, and what to tell when they are written."""
+
+    bulk: Bulk
+    rows: Sequence[Row]
+    point: str | None = None
+
+
+def write(tx: Transaction, writes: Sequence[Write]) -> int:
+    """Write them all; how many rows were written of those that a fence may leave out."""
+    writes = [each for each in writes if each.rows]
+    passed = (_one_by_one if tx.database.is_embedded else _together)(tx, writes) if writes else 0
+    for each in writes:
+        if each.point is not None:
+            crash_point(each.point)
+    return passed
+
+
+def _one_by_one(tx: Transaction, writes: Sequence[Write]) -> int:
+    written = [(each.bulk.fenced, each.bulk.execute_each(tx, each.rows)) for each in writes]
+    return sum(number for fenced, number in written if fenced)
+
+
+def _together(tx: Transaction, writes: Sequence[Write]) -> int:
+    values: dict[str, object] = {_parameter(n): to_json(each.rows) for n, each in enumerate(writes)}
+    statement = _statement(tuple(each.bulk for each in writes))
+    passed: int = tx.execute(statement, values | {"now": tx.now()}).scalar_one()
+    return passed
+
+
+@lru_cache(maxsize=1_000)
+def _statement(bulks: tuple[Bulk, ...]) -> sa.Select[int]:
+    """Batches of one kind write the same tables, so that the same few statements come again and again."""
+    members = [bulk.member(number) for number, bulk in enumerate(bulks)]
+    counts = [
+        sa.select(sa.func.count()).select_from(member).scalar_subquery()
+        for member, bulk in zip(members, bulks, strict=True)
+        if bulk.fenced
+    ]
+    passed = reduce(add, counts, sa.literal_column("0", sa.Integer()))
+    return sa.select(passed).add_cte(*members)
+
+
+def _parameter(number: int) -> str:
+    return f"rows_{number}"
+
+
 def inserting(
     table: sa.Table, columns: Sequence[sa.Column[Any]], constants: Mapping[str, sa.ColumnElement[Any]]
 ) -> Bulk:
     """INSERT of these columns, and of others with the same value in every row."""
-    source = row_source(columns)
     names = [*(column.name for column in columns), *constants]
-    # WHERE true: without it SQLite could not tell ON CONFLICT from a join's ON.
-    selected = sa.select(*source.c, *constants.values()).where(sa.true())
-    whole = table.insert().from_select(names, selected)
+
+    def whole(source: sa.Subquery) -> sa.Insert:
+        return table.insert().from_select(names, sa.select(*source.c, *constants.values()))
+
     given = _parameters(columns)
     return Bulk(columns, whole, table.insert().values(**given, **constants))
 
 
-def updating(columns: Sequence[sa.Column[Any]], build: Callable[[Values], sa.Update]) -> Bulk:
+def updating(
+    columns: Sequence[sa.Column[Any]], build: Callable[[Values], sa.Update], *, fenced: bool = False
+) -> Bulk:
     """UPDATE of one row per given row; `build` makes the statement from the given values by name."""
-    source = row_source(columns)
-    return Bulk(columns, build(dict(source.c.items())), build(_parameters(columns)))
+    return Bulk(
+        columns, lambda source: build(dict(source.c.items())), build(_parameters(columns)), fenced=fenced
+    )
 
 
 def _parameters(columns: Sequence[sa.Column[Any]]) -> dict[str, sa.ColumnElement[Any]]:

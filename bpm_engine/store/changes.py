@@ -1,4 +1,4 @@
-"""Writing what the core decided: per table one statement for the new rows and one for the changed ones.
+"""Writing what the core decided: one statement for all tables on a server, one per table in a file.
 
 All in the caller's transaction: tokens, variables, history, outbox, timers and waits commit together or not
 at all. Call it while the root scopes of all trees concerned are held (`trees.take_roots`) and the tokens were
@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import sqlalchemy as sa
 from msgspec import Struct
 from msgspec.structs import astuple
 
 from bpm_engine.core.changes import Changes
-from bpm_engine.core.state import Instance, Scope, Variables
+from bpm_engine.core.state import Instance, Scope, Token, Variables
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import ConflictError
 from bpm_engine.store import records, rows
-from bpm_engine.store.bulk import NOW, Bulk, Values, inserting, updating
+from bpm_engine.store.bulk import NOW, ONE, Bulk, Values, Write, inserting, updating, write
 from bpm_engine.store.messages import buffer_thrown, fan_out
 from bpm_engine.store.records import Shape
 from bpm_engine.store.rows import merged
@@ -31,7 +31,6 @@ from bpm_engine.store.types import Json
 from bpm_engine.store.values import purge_time
 
 R = TypeVar("R", bound=Struct)
-ONE = sa.literal_column("1", sa.Integer())
 IDENTITY = ("id", "tenant_id", "instance_id", "root_instance_id")
 COUNTERS = ("live", "parked", "inclusive_waiting", "conditional", "steps", "seq", "population")
 
@@ -67,27 +66,34 @@ class StaleTokensError(ConflictError):
 
 
 def apply(tx: Transaction, changes: Changes, *, message_ttl: timedelta = timedelta(hours=1)) -> None:
-    """Write `changes`. Statements: at most two per table, whatever the number of rows."""
-    _write_instances(tx, INSERT_INSTANCES, changes.instances.inserted, INSTANCES)
-    _write(tx, INSERT_SCOPES, changes.scopes.inserted)
-    _write(tx, INSERT_TOKENS, changes.tokens.inserted, TOKENS)
-    _write(tx, INSERT_JOINS, changes.joins.inserted, JOINS)
-    _write(tx, INSERT_TIMERS, changes.timers.inserted, TIMERS)
-    _write(tx, INSERT_SUBSCRIPTIONS, changes.subscriptions.inserted, SUBSCRIPTIONS)
-    _write(tx, INSERT_TASKS, changes.tasks.inserted, TASKS)
-    _write(tx, INSERT_COMPENSATIONS, changes.compensations.inserted, COMPENSATIONS)
-    _update_tokens(tx, changes)
-    _update_scopes(tx, changes.scopes.updated, changes.patches)
-    if changes.places:
-        UPDATE_PLACES.execute(tx, sorted(changes.places.items()))
-    _write_instances(tx, UPDATE_INSTANCES, changes.instances.updated, CHANGED)
-    _write(tx, UPDATE_JOINS, changes.joins.updated, FIRED_JOINS)
-    _write(tx, UPDATE_TIMERS, changes.timers.updated, ENDED_TIMERS)
-    _write(tx, UPDATE_SUBSCRIPTIONS, changes.subscriptions.updated, ENDED_WAITS)
-    _write(tx, UPDATE_TASKS, changes.tasks.updated, ENDED_TASKS)
-    _write(tx, UPDATE_COMPENSATIONS, changes.compensations.updated, UNDONE)
-    _write(tx, INSERT_LOG, changes.log, LOG)
-    _write(tx, INSERT_OUTBOX, changes.outbox, OUTBOX)
+    """Write `changes`. The number of statements depends on the tables concerned, never on the rows."""
+    passed = write(
+        tx,
+        [
+            Write(INSERT_INSTANCES, _instance_rows(changes.instances.inserted), INSTANCES),
+            Write(INSERT_SCOPES, changes.scopes.inserted),
+            Write(INSERT_TOKENS, changes.tokens.inserted, TOKENS),
+            Write(INSERT_JOINS, changes.joins.inserted, JOINS),
+            Write(INSERT_TIMERS, changes.timers.inserted, TIMERS),
+            Write(INSERT_SUBSCRIPTIONS, changes.subscriptions.inserted, SUBSCRIPTIONS),
+            Write(INSERT_TASKS, changes.tasks.inserted, TASKS),
+            Write(INSERT_COMPENSATIONS, changes.compensations.inserted, COMPENSATIONS),
+            Write(UPDATE_TOKENS, changes.tokens.updated, FENCED),
+            *_scope_writes(changes.scopes.updated, changes.patches),
+            Write(UPDATE_INSTANCES, _instance_rows(changes.instances.updated), CHANGED),
+            Write(UPDATE_JOINS, changes.joins.updated, FIRED_JOINS),
+            Write(UPDATE_TIMERS, changes.timers.updated, ENDED_TIMERS),
+            Write(UPDATE_SUBSCRIPTIONS, changes.subscriptions.updated, ENDED_WAITS),
+            Write(UPDATE_TASKS, changes.tasks.updated, ENDED_TASKS),
+            Write(UPDATE_COMPENSATIONS, changes.compensations.updated, UNDONE),
+            Write(INSERT_LOG, changes.log, LOG),
+            Write(INSERT_OUTBOX, changes.outbox, OUTBOX),
+        ],
+    )
+    if passed != len(changes.tokens.updated):
+        _refuse(tx, changes.tokens.updated)
+    # Apart: a scope whose place changes is among those whose counters do.
+    write(tx, [Write(UPDATE_PLACES, sorted(changes.places.items()))])
     if changes.messages:
         buffer_thrown(tx, changes.messages, expires_at=tx.now() + message_ttl)
         crash_point(THROWN)
@@ -96,26 +102,12 @@ def apply(tx: Transaction, changes: Changes, *, message_ttl: timedelta = timedel
         crash_point(SIGNALLED)
 
 
-def _write(tx: Transaction, bulk: Bulk, changed: Sequence[Struct], point: str | None = None) -> int:
-    if not changed:
-        return 0
-    written = bulk.execute(tx, changed)
-    if point is not None:
-        crash_point(point)
-    return written
-
-
-def _write_instances(tx: Transaction, bulk: Bulk, changed: Sequence[Instance], point: str) -> None:
+def _instance_rows(changed: Sequence[Instance]) -> list[tuple[Any, ...]]:
     """With the time from which the row may be deleted, derived from its end and its retention."""
-    if changed:
-        bulk.execute(tx, [(*astuple(record), purge_time(record)) for record in changed])
-        crash_point(point)
+    return [(*astuple(record), purge_time(record)) for record in changed]
 
 
-def _update_tokens(tx: Transaction, changes: Changes) -> None:
-    changed = changes.tokens.updated
-    if _write(tx, UPDATE_TOKENS, changed, FENCED) == len(changed):
-        return
+def _refuse(tx: Transaction, changed: Sequence[Token]) -> NoReturn:
     versions = tx.execute(VERSIONS, {"ids": rows.ids(record.id for record in changed)})
     written = {row.id: row.version for row in versions}
     raise StaleTokensError(record.id for record in changed if written.get(record.id) != record.version)
@@ -138,16 +130,12 @@ def _scope_row(of: Scope) -> tuple[Any, ...]:
     )
 
 
-def _update_scopes(tx: Transaction, changed: Sequence[Scope], patches: dict[str, Variables]) -> None:
+def _scope_writes(changed: Sequence[Scope], patches: dict[str, Variables]) -> list[Write]:
     """The counters of a scope always, its variables only as far as they were written."""
     given = [_scope_row(record) for record in changed]
     plain = [row for row in given if row[0] not in patches]
-    if plain:
-        UPDATE_SCOPES.execute(tx, plain)
     patched = [(*row, patches[row[0]]) for row in given if row[0] in patches]
-    if patched:
-        UPDATE_SCOPES_AND_VARIABLES.execute(tx, patched)
-        crash_point(VARIABLES)
+    return [Write(UPDATE_SCOPES, plain), Write(UPDATE_SCOPES_AND_VARIABLES, patched, VARIABLES)]
 
 
 def _inserting(shape: Shape[R], *more: sa.Column[Any], **constants: sa.ColumnElement[Any]) -> Bulk:
@@ -167,7 +155,7 @@ def _updating(shape: Shape[R], *more: sa.Column[Any], fenced: bool = False) -> B
         seen = [table.c.version == given["version"] - ONE] if fenced else []
         return table.update().values(**changed, updated_at=NOW).where(table.c.id == given["id"], *seen)
 
-    return updating([*shape.columns, *more], build)
+    return updating([*shape.columns, *more], build, fenced=fenced)
 
 
 INSERT_INSTANCES = _inserting(records.INSTANCE, process_instance.c.purge_at)

@@ -13,8 +13,8 @@ class StoreConfig:
     # past a pooler, for LISTEN and NOTIFY; None: the same as `url`
     direct_url: str | None = field(default=None, repr=False)
 
-    pool_size: int = 10
-    pool_overflow: int = 5
+    pool_size: int = 15
+    pool_overflow: int = 0
     pool_timeout: float = 2.0  # a full pool answers "unavailable" soon instead of queueing callers
     pool_recycle: float = 1800.0
     pool_check: bool = True  # test a connection that has rested before it is handed out

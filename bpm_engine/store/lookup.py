@@ -26,16 +26,25 @@ def get_version(
     tx: Transaction, tenant_id: str, key: str, version: int | None = None, tag: str | None = None
 ) -> Version | None:
     """A certain version, the latest with a tag, or the latest."""
-    definition = process_definition.c
-    query = sa.select(definition.id, definition.key, definition.version).where(
-        definition.tenant_id == tenant_id, definition.key == key, definition.deleted_at.is_(None)
-    )
+    query = LATEST
     if version is not None:
-        query = query.where(definition.version == version)
+        query = query.where(process_definition.c.version == version)
     if tag is not None:
-        query = query.where(definition.version_tag == tag)
-    row = tx.execute(query.order_by(definition.version.desc()).limit(1)).first()
+        query = query.where(process_definition.c.version_tag == tag)
+    row = tx.execute(query, {"tenant_id": tenant_id, "key": key}).first()
     return None if row is None else Version(row.id, row.key, row.version)
+
+
+LATEST = (
+    sa.select(process_definition.c.id, process_definition.c.key, process_definition.c.version)
+    .where(
+        process_definition.c.tenant_id == sa.bindparam("tenant_id"),
+        process_definition.c.key == sa.bindparam("key"),
+        process_definition.c.deleted_at.is_(None),
+    )
+    .order_by(process_definition.c.version.desc())
+    .limit(1)
+)  # built once: every start asks
 
 
 def get_any_instance(tx: Transaction, tenant_id: str, instance_id: str) -> Instance | None:

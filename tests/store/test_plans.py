@@ -81,7 +81,7 @@ LOADS = {
     "live tokens": (loading.LIVE_TOKENS, "token_live_idx"),
     "timers of tokens": (loading.TIMERS_OF_TOKENS, "timer_token_idx"),
     "waits of tokens": (loading.SUBSCRIPTIONS_OF_TOKENS, "subscription_token_idx"),
-    "update tokens": (changing.UPDATE_TOKENS, "token_pkey"),
+    "update tokens": (changing.UPDATE_TOKENS.statement(), "token_pkey"),
 }
 
 
@@ -137,7 +137,7 @@ def test_a_claim_by_topic_uses_the_index_by_topic(growing: Store) -> None:
 @pytest.mark.parametrize("name", [*POLLS, *LOADS])
 def test_sqlite_uses_the_same_indexes(sqlite_store: Store, name: str) -> None:
     statement, index = (POLLS | LOADS)[name]
-    compiled = getattr(statement, "whole", statement).compile(dialect=sqlite_store.database.engine.dialect)
+    compiled = statement.compile(dialect=sqlite_store.database.engine.dialect)
     with sqlite_store.reading() as tx:
         query = f"EXPLAIN QUERY PLAN {compiled}"
         plan = tx.connection.exec_driver_sql(query, tuple(None for _ in compiled.positiontup)).all()
