@@ -17,6 +17,7 @@ from pages.cli import render_cli
 from pages.configuration import render_configuration
 from pages.conformance import render_conformance
 from pages.dialects import render_dialects
+from pages.elements import render_elements
 from pages.errors import render_errors
 from pages.extension import render_extension
 from pages.guarantees import render_guarantees
@@ -26,7 +27,6 @@ from pages.pictures import pictures
 from pages.problems import render_problems
 from pages.schema import render_schema
 
-from bpm_engine.core.behaviours import render_elements
 from bpm_engine.core.lifecycle import render_states
 from bpm_engine.observability.catalogue import render_metrics
 

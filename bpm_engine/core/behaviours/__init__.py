@@ -59,15 +59,14 @@ RESUME: Mapping[Kind, Resume] = {
 }
 
 
-def render_elements() -> str:
-    """The page `docs/reference/elements.md`."""
+def render_kinds() -> str:
+    """The end of the page `docs/reference/elements.md`."""
     rows = [f"| `{kind}` | {_first_line(ENTER[kind])} | {_resumed(kind)} |" for kind in Kind if kind in ENTER]
     return "\n".join(
         [
-            "# Elements",
+            "## Kinds of nodes",
             "",
-            "Generated from the tables in `bpm_engine/core/behaviours`. A node kind without a row is refused",
-            "at deploy. Which BPMN element becomes which kind is decided by compilation.",
+            "What elements run as: the tables in `bpm_engine/core/behaviours`, in the words of the functions there.",
             "",
             "| kind | when a token enters | rests, and then goes on by |",
             "|---|---|---|",
