@@ -18,8 +18,8 @@ _INTRODUCTION = """\
 Every element of BPMN 2.0 that a process can execute runs. Lanes, groups and annotations are there for the
 picture and change nothing. This page is made by loading a small process for every row and every mark. How the
 elements behave is told by [How a process is executed](../explanation/execution-model.md), how often the
-scenarios try them by [What the scenarios cover](../explanation/semantics-coverage.md), what may be set on each
-by [The extension namespace](extension.md).
+scenarios try them by [What the scenarios cover](../explanation/semantics-coverage.md), what may be set on
+each by [The extension namespace](extension.md).
 """
 
 _HEAD = (
@@ -238,8 +238,9 @@ def _events() -> list[str]:
     return [
         "## Events",
         "",
-        "By what they are about, and where they stand. An empty cell is refused: the specification (10.5) does",
-        "not know it. An event with several definitions is *multiple*; with `parallelMultiple` all must come.",
+        "By what they are about, and where they stand. An empty cell is refused: the specification (10.5)",
+        "does not know it. An event with several definitions is *multiple*; with `parallelMultiple` all of them",
+        "must come.",
         "",
         f"| | {' | '.join(POSITIONS)} |",
         f"|---|{'---|' * len(POSITIONS)}",

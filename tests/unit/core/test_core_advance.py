@@ -12,7 +12,7 @@ from support.player import START, Player
 
 from bpm_engine.core import stimuli as s
 from bpm_engine.core.advance import ANSWERS, AdvanceError, advance
-from bpm_engine.core.behaviours import ENTER, RESUME, render_elements
+from bpm_engine.core.behaviours import ENTER, RESUME, render_kinds
 from bpm_engine.core.changes import Applied, Changes, Refused, Stale
 from bpm_engine.core.context import Context, Limits
 from bpm_engine.core.loading import named
@@ -183,7 +183,7 @@ def test_every_stimulus_and_every_effect_has_its_answer():
 
 
 def test_every_kind_that_rests_can_be_resumed_and_every_kind_is_in_the_page():
-    page = render_elements()
+    page = render_kinds()
     assert set(RESUME) <= set(ENTER)
     for kind, behaviour in ENTER.items():
         assert f"| `{kind}` |" in page
