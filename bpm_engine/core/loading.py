@@ -42,7 +42,7 @@ from bpm_engine.core.stimuli import (
     WorkFailed,
     WorkUnclaimed,
 )
-from bpm_engine.core.waits import has_handlers, may_have
+from bpm_engine.core.waits import has_handlers, has_one, may_have
 
 
 def named(stimuli: Iterable[Stimulus]) -> Needs:
@@ -86,7 +86,11 @@ def _named(stimulus: Stimulus) -> Needs:
 
 
 def foreseen(definitions: Definitions, snapshot: Snapshot, stimuli: Sequence[Stimulus]) -> Needs:
-    """Call it when what is `named` has been loaded."""
+    """Call it when what is `named` has been loaded. Where a wait that was named must be the only one of its
+    token, the snapshot learns that there are no others."""
+    for stimulus in stimuli:
+        if isinstance(stimulus, MessageDelivered | SignalDelivered | TimerFired):
+            _note_sole_wait(definitions, snapshot, _token_of(snapshot, stimulus))
     wanted = [
         need
         for stimulus in stimuli
@@ -94,6 +98,13 @@ def foreseen(definitions: Definitions, snapshot: Snapshot, stimuli: Sequence[Sti
         for need in _around(definitions, snapshot, token)
     ]
     return union(wanted) if wanted else Needs()
+
+
+def _note_sole_wait(definitions: Definitions, snapshot: Snapshot, token: Token | None) -> None:
+    instance = None if token is None else snapshot.instances.get(token.instance_id)
+    graph = None if instance is None else definitions.graph(instance.definition_id)
+    if token is not None and graph is not None and has_one(graph.nodes[token.node_id], token):
+        snapshot.waits.add(token.id)
 
 
 def _token_of(snapshot: Snapshot, stimulus: Stimulus) -> Token | None:
@@ -123,7 +134,7 @@ def _around(definitions: Definitions, snapshot: Snapshot, token: Token) -> Itera
             return
         if graph.watched and (root := snapshot.scopes.get(at.instance_id)) is not None and root.conditional:
             yield Needs(conditions=frozenset({at.instance_id}))
-        if may_have(graph.nodes[at.node_id], at):
+        if at.id not in snapshot.waits and may_have(graph.nodes[at.node_id], at):
             yield Needs(waits=frozenset({at.id}))
         yield from _ahead(graph, scope, at)
         if scope.live > 1:

@@ -67,6 +67,14 @@ def may_have(node: Node, token: Token) -> bool:
     return token.waiting_for in WAITING_ROWS
 
 
+def has_one(node: Node, token: Token) -> bool:
+    """Whether the token has one open wait and cannot have more: it rests at a catch of one event."""
+    catch = node.spec
+    if not isinstance(catch, Catch) or len(catch.events) != 1 or node.boundary or node.deadline is not None:
+        return False
+    return token.state is TokenState.WAITING and token.waiting_for in (Waiting.TIMER, Waiting.EVENT)
+
+
 # ------------------------------------------------------------------ opening
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -147,14 +148,12 @@ def match_messages(tx: Transaction, message_ids: Iterable[str]) -> list[Match]:
     do not take messages. Two messages may be given the same subscription: deliver one and ask again for the
     other.
     """
-    found = tx.execute(MATCH_MESSAGES, {"ids": rows.ids(message_ids), "now": tx.now()}).all()
-    return _matches(tx, {row.id: row.subscription_id for row in found if row.subscription_id})
+    return _matches(tx, TAKERS_OF_MESSAGES, message_ids)
 
 
 def match_subscriptions(tx: Transaction, subscription_ids: Iterable[str]) -> list[Match]:
     """For each of these open subscriptions the oldest buffered message that it would take."""
-    found = tx.execute(MATCH_SUBSCRIPTIONS, {"ids": rows.ids(subscription_ids), "now": tx.now()}).all()
-    return _matches(tx, {row.message_id: row.id for row in found if row.message_id})
+    return _matches(tx, MESSAGES_FOR_TAKERS, subscription_ids)
 
 
 def pair_buffered(tx: Transaction, limit: int, after: str | None = None) -> tuple[list[Match], str | None]:
@@ -239,19 +238,24 @@ def replace_start_subscriptions(
         tx.execute(ADD_STARTS, {"given": given, "now": tx.now()})
 
 
-def _matches(tx: Transaction, pairs: dict[str, str]) -> list[Match]:
-    if not pairs:
-        return []
-    found = {s.id: s for s in load_subscriptions(tx, set(pairs.values()))}
-    return [Match(message_id=m, subscription=found[s]) for m, s in pairs.items() if s in found]
+def _matches(tx: Transaction, statement: sa.Select[Any], ids: Iterable[str]) -> list[Match]:
+    result = tx.execute(statement, {"ids": rows.ids(ids), "now": tx.now()}).all()
+    found = {s.id: s for s in _subscriptions(result)}
+    taken_by = {row.message_id: row.taker_id for row in result}
+    return [Match(message_id=m, subscription=found[s]) for m, s in taken_by.items() if s in found]
 
 
 def load_subscriptions(
     tx: Transaction, subscription_ids: Iterable[str]
 ) -> list[Subscription | StartSubscription]:
-    result = tx.execute(LOAD_SUBSCRIPTIONS, {"ids": rows.ids(subscription_ids)}).all()
-    waits = [row[: len(SUBSCRIPTION.fields)] for row in result if row.definition_id is None]
-    starts = [row[len(SUBSCRIPTION.fields) :] for row in result if row.definition_id is not None]
+    return _subscriptions(tx.execute(LOAD_SUBSCRIPTIONS, {"ids": rows.ids(subscription_ids)}).all())
+
+
+def _subscriptions(result: Sequence[sa.Row[Any]]) -> list[Subscription | StartSubscription]:
+    """A row has the columns of both shapes."""
+    first, last = len(SUBSCRIPTION.fields), len(SUBSCRIPTION.fields) + len(START.fields)
+    waits = [row[:first] for row in result if row.definition_id is None]
+    starts = [row[first:last] for row in result if row.definition_id is not None]
     return [*SUBSCRIPTION.read(waits), *START.read(starts)]
 
 
@@ -293,7 +297,7 @@ def _taker(key: sa.ColumnElement[bool], *, start: bool) -> sa.ScalarSelect[str]:
 
 
 MATCH_MESSAGES = sa.select(
-    message.c.id,
+    message.c.id.label("message_id"),
     sa.func.coalesce(
         _taker(BY_KEY, start=False),
         _taker(BY_NAME, start=False),
@@ -318,7 +322,7 @@ def _oldest_message(key: sa.ColumnElement[bool]) -> sa.ScalarSelect[str]:
 
 
 MATCH_SUBSCRIPTIONS = sa.select(
-    subscription.c.id,
+    subscription.c.id.label("subscription_id"),
     sa.case(
         (BY_NAME, _oldest_message(sa.true())),
         else_=_oldest_message(message.c.correlation_key == subscription.c.correlation_key),
@@ -328,6 +332,21 @@ MATCH_SUBSCRIPTIONS = sa.select(
     subscription.c.status == SubscriptionStatus.OPEN,
     subscription.c.kind == SubscriptionKind.MESSAGE,
 )
+
+
+def _with_takers(pairs: sa.Subquery) -> sa.Select[Any]:
+    """The rows of the subscriptions in the same statement; the oldest message comes first."""
+    taker = (*SUBSCRIPTION.columns, *START.columns, subscription.c.definition_id)
+    return (
+        sa.select(*taker, pairs.c.message_id, subscription.c.id.label("taker_id"))
+        .join(pairs, subscription.c.id == pairs.c.subscription_id)
+        .where(pairs.c.message_id.is_not(None))
+        .order_by(pairs.c.message_id)
+    )
+
+
+TAKERS_OF_MESSAGES = _with_takers(MATCH_MESSAGES.subquery("pairs"))
+MESSAGES_FOR_TAKERS = _with_takers(MATCH_SUBSCRIPTIONS.subquery("pairs"))
 BUFFERED_PAGE = (
     sa.select(message.c.id)
     .where(IS_BUFFERED, message.c.id > sa.bindparam("after", type_=Id), message.c.expires_at > NOW)

@@ -187,19 +187,21 @@ MARK_PUBLISHED = (
     .where(event_outbox.c.id == _IDS.c.id, IS_MINE)
     .returning(event_outbox.c.id)
 )
+_OLDEST = (
+    sa.select(event_outbox.c.next_at)
+    .where(event_outbox.c.status == fixed(OutboxStatus.PENDING), event_outbox.c.next_at <= NOW)
+    .order_by(event_outbox.c.next_at, event_outbox.c.id)
+    .limit(LIMIT)
+    .subquery("oldest")
+)
 PASS_EVENTS = (
     event_outbox.update()
     .values(status=OutboxStatus.PUBLISHED, published_at=NOW, lease_owner=None, error=None, updated_at=NOW)
     .where(
-        event_outbox.c.id.in_(
-            sa.select(event_outbox.c.id)
-            .where(event_outbox.c.status == fixed(OutboxStatus.PENDING), event_outbox.c.next_at <= NOW)
-            .order_by(event_outbox.c.next_at, event_outbox.c.id)
-            .limit(LIMIT)
-            .with_for_update(skip_locked=True)
-        )
+        event_outbox.c.status == fixed(OutboxStatus.PENDING),
+        event_outbox.c.next_at <= sa.select(sa.func.max(_OLDEST.c.next_at)).scalar_subquery(),
     )
-)
+)  # by a range, without a lock on each row first: half the work. Two that meet go through it in one order.
 _FAILED_COLUMNS: list[sa.Column[Any]] = [
     sa.Column("id", Id),
     sa.Column("next_at", Instant),
