@@ -6,13 +6,19 @@ parallel multi-instance; W7 a saga of five steps whose last one fails; W8 and W9
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any
 
 from bpm_engine import BpmnError, Engine, Retry, Work
+from bpm_engine.core.changes import Changes
+from bpm_engine.core.state import Instance, InstanceStatus
 from bpm_engine.core.stimuli import Started
 from bpm_engine.services.step import Submission, new_id
 
+FINISHED = (InstanceStatus.COMPLETED, InstanceStatus.FAILED)
 HEAD = (
     '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:bpm="urn:bpm-engine:1"'
     ' id="file" targetNamespace="urn:bench">'
@@ -109,6 +115,33 @@ def register(engine: Engine) -> None:
     @engine.handler("refuse", retry=Retry(attempts=1))
     def refuse(work: Work) -> None:
         raise BpmnError("REFUSED", "the last step fails")
+
+
+class Ends:
+    """An observer to wait with for the end of one instance."""
+
+    def __init__(self) -> None:
+        self._ended: set[str] = set()
+        self._changed = threading.Condition()
+
+    def wait(self, instance_id: str) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: instance_id in self._ended)
+
+    def attached(self, load: Callable[[], object]) -> None:
+        """The load is not of interest."""
+
+    def committed(self, changes: Sequence[Changes], instances: Mapping[str, Instance]) -> None:
+        ended = {i.id for made in changes for i in made.instances.updated if i.status in FINISHED}
+        with self._changed:
+            self._ended |= ended
+            self._changed.notify_all()
+
+    def swept(self, what: str, number: int) -> None:
+        """Neither is retention."""
+
+    def running(self, work: Work) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 def seed(engine: Engine, key: str, variables: list[dict[str, Any]]) -> list[str]:

@@ -9,6 +9,7 @@ stands alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 from bpm_engine.core.external import is_external
@@ -36,15 +37,33 @@ class TimerSweep:
 
     def run_once(self) -> int:
         """How many were fired; what cannot be fired now does not count, or the loop would never rest."""
-        fired = self._committer.sweep(self._find)
+        if self._after is None or self._store.database.is_embedded:
+            fired, self._after = self._sweep(self._after)
+        else:
+            fired, self._after = self._sweep_twice(self._after)
         return fired or int(self._after is not None)
 
-    def _find(self, tx: Transaction) -> list[Submission]:
-        due = timers.due_timers(tx, tx.now(), self._batch, self._after)
-        if due:
-            crash_point(TIMERS_FOUND)
-        self._after = (due[-1].due_at, due[-1].id) if len(due) == self._batch else None
-        return [Submission(stimulus=TimerFired(timer_id=t.id), root=t.root_instance_id) for t in due]
+    def _sweep_twice(self, after: timers.Key) -> tuple[int, timers.Key | None]:
+        """There are many: while one transaction waits for the server, another is thought out."""
+        with ThreadPoolExecutor(1, "bpm-timers") as beside:
+            other = beside.submit(self._sweep, after)
+            fired, last = self._sweep(after)
+            more, further = other.result()
+        return fired + more, max(last, further) if last is not None and further is not None else None
+
+    def _sweep(self, after: timers.Key | None) -> tuple[int, timers.Key | None]:
+        """One page; how many were fired, and where the next page begins (None: this was the last)."""
+        found: list[timers.Key] = []
+
+        def find(tx: Transaction) -> list[Submission]:
+            due = timers.due_timers(tx, tx.now(), self._batch, after)
+            if due:
+                crash_point(TIMERS_FOUND)
+            found[:] = [(t.due_at, t.id) for t in due]
+            return [Submission(stimulus=TimerFired(timer_id=t.id), root=t.root_instance_id) for t in due]
+
+        fired = self._committer.sweep(find)
+        return fired, found[-1] if len(found) == self._batch else None
 
     def next_due(self) -> datetime | None:
         with self._store.reading() as tx:
