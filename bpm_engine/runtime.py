@@ -147,8 +147,8 @@ class Runtime:
     def _after(self, played: Played) -> None:
         if played.changes:
             self.observers.committed(played.changes, played.instances)
-        for work in played.handed:
-            self.executor.accept(work)
+        while played.handed:
+            self.executor.accept(played.handed.pop(0))
         self.correlator.look_again(played)
 
     @contextmanager

@@ -5,9 +5,10 @@ The tenant is part of every query here, so that a foreign id is simply not found
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import sqlalchemy as sa
 
@@ -20,11 +21,15 @@ from bpm_engine.runtime import Runtime
 from bpm_engine.services.intake import BUFFER_FULL
 from bpm_engine.services.step import Submission
 from bpm_engine.store import search
+from bpm_engine.store.failures import CommitUnknownError
 from bpm_engine.store.transaction import Transaction
 
 BAD_INPUT = frozenset(
     {"NO_SUCH_START", "NO_NONE_START", "AMBIGUOUS_START", "NO_SUCH_NODE", "NOT_ENABLED", "FIELD_INVALID"}
 )
+LOOKS = 6  # at what a change has led to
+PAUSE = 0.01  # seconds after the first look that failed, doubled with each
+T = TypeVar("T")
 
 
 class Caller:
@@ -80,6 +85,21 @@ class Caller:
         (outcome,) = self.runtime.perform([submission], connection, self.tenant)
         if not isinstance(outcome, Applied):
             _refuse(outcome, about)
+
+    def afterwards(self, look: Callable[[], T], connection: sa.Connection | None) -> T:
+        """What a change of ours has led to. It is committed: that the database does not answer now must not
+        read as if nothing had happened, or the caller would do it a second time.
+        """
+        if connection is not None:
+            return look()
+        for attempt in range(LOOKS):
+            try:
+                return look()
+            except UnavailableError:
+                time.sleep(PAUSE * 2**attempt)
+        raise CommitUnknownError(
+            "it is done, but the database went away before it could be read; look at it before you try again"
+        )
 
     def _check(self, connection: sa.Connection | None) -> None:
         if connection is not None:

@@ -184,10 +184,7 @@ class Incidents:
             due_at=border.instant(due_at, "due_at"),
         )
         self._ask(stimulus, token, actor, connection)
-        with self._caller.reading(connection) as tx:
-            task = tasks.get_task_of_token(tx, self._caller.tenant, token.id)
-            assert task is not None
-            return task_views(self._caller, tx, [task])[0]
+        return self._caller.afterwards(lambda: self._task_of(token, connection), connection)
 
     # -------------------------------------------------------------- inside
 
@@ -196,6 +193,12 @@ class Incidents:
     ) -> None:
         about = f"incident {token.id}"
         self._caller.ask(stimulus, token.root_instance_id, about=about, actor=actor, connection=connection)
+
+    def _task_of(self, token: Token, connection: sa.Connection | None) -> TaskView:
+        with self._caller.reading(connection) as tx:
+            task = tasks.get_task_of_token(tx, self._caller.tenant, token.id)
+            assert task is not None
+            return task_views(self._caller, tx, [task])[0]
 
     def _all(self, wanted: IncidentFilter, connection: sa.Connection | None) -> Iterator[Token]:
         """Page by page, up to the newest one that is there now."""

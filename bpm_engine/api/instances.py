@@ -303,4 +303,4 @@ class Instances:
             actor=actor,
             connection=connection,
         )
-        return self.get(instance_id, connection=connection)
+        return self._caller.afterwards(lambda: self.get(instance_id, connection=connection), connection)

@@ -96,7 +96,9 @@ class Starts:
         )
         began = asked.beginning
         if began is None:  # committed all the same: its answer was lost, or it was split off a batch
-            return self._instances.get(stimulus.instance_id, connection=connection)
+            return self._caller.afterwards(
+                lambda: self._instances.get(stimulus.instance_id, connection=connection), connection
+            )
         return instance_view(began.instance, began.variables, began.tokens)
 
     def _earlier(

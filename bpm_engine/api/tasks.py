@@ -21,7 +21,7 @@ from bpm_engine.bpmn.model import FormField
 from bpm_engine.core.changes import Applied
 from bpm_engine.core.state import HumanTask, LogKind, TaskStatus, Variables
 from bpm_engine.core.stimuli import TaskChange, TaskChanged, TaskCommented, TaskCompleted
-from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError
+from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from bpm_engine.services.definitions import Lookup
 from bpm_engine.services.step import Submission
 from bpm_engine.store import log, lookup, tasks
@@ -255,12 +255,15 @@ class Tasks:
         )
         taken: list[str] = []
         for _ in range(ROUNDS):
-            taken += self._reserve(user, wanted, count - len(taken), actor or user, connection, wait=False)
-            if len(taken) == count or not self._is_left(user, wanted, connection):
-                break
-            taken += self._reserve(user, wanted, count - len(taken), actor or user, connection, wait=True)
-        with self._caller.reading(connection) as tx:
-            return task_views(self._caller, tx, [self._known(tx, task_id) for task_id in taken])
+            try:
+                taken += self._reserve(user, wanted, count - len(taken), actor or user, connection)
+                if len(taken) == count or not self._is_left(user, wanted, connection):
+                    break
+                taken += self._reserve(user, wanted, count - len(taken), actor or user, connection, wait=True)
+            except UnavailableError:
+                if not taken or connection is not None:
+                    raise  # nothing has happened; otherwise what was taken must be told
+        return self._caller.afterwards(lambda: self._views(taken, connection), connection)
 
     def complete(
         self,
@@ -285,14 +288,15 @@ class Tasks:
             user=user,
             groups=border.all_names(groups, "a group"),
         )
-        self._ask(stimulus, actor or user, connection)
-        return self.get(task_id, connection=connection)
+        return self._change(stimulus, actor or user, connection)
 
     # -------------------------------------------------------------- inside
 
-    def _change(self, stimulus: TaskChanged, actor: str | None, connection: sa.Connection | None) -> TaskView:
+    def _change(
+        self, stimulus: TaskChanged | TaskCompleted, actor: str | None, connection: sa.Connection | None
+    ) -> TaskView:
         self._ask(stimulus, actor, connection)
-        return self.get(stimulus.task_id, connection=connection)
+        return self._caller.afterwards(lambda: self.get(stimulus.task_id, connection=connection), connection)
 
     def _ask(
         self,
@@ -313,7 +317,7 @@ class Tasks:
         actor: str,
         connection: sa.Connection | None,
         *,
-        wait: bool,
+        wait: bool = False,
     ) -> list[str]:
         """One critical section: the free tasks are found, locked and given in one transaction, past those
         that others are busy with; with `wait`, these are waited for as well."""
@@ -334,6 +338,10 @@ class Tasks:
             for s in found
             if isinstance(s.outcome, Applied) and isinstance(s.stimulus, TaskChanged)
         ]
+
+    def _views(self, task_ids: Sequence[str], connection: sa.Connection | None) -> tuple[TaskView, ...]:
+        with self._caller.reading(connection) as tx:
+            return task_views(self._caller, tx, [self._known(tx, task_id) for task_id in task_ids])
 
     def _is_left(self, user: str, wanted: TaskFilter, connection: sa.Connection | None) -> bool:
         with self._caller.reading(connection) as tx:

@@ -69,7 +69,8 @@ class CommitterConfig:
 
 
 class Committer:
-    """`after` is called with what each transaction did, once its commit is known."""
+    """`after` is called with what each transaction did, once its commit is known; it takes the work that was
+    handed over out of `handed`."""
 
     def __init__(
         self,
@@ -198,8 +199,6 @@ class Committer:
             logger.exception("a sweep of %d failed; they go one by one", len(found))
             self.submit(found)
             return len(found)
-        if found:
-            crash_point(COMMITTED)
         self._finish(played)
         return len(played.played)
 
@@ -223,7 +222,6 @@ class Committer:
                 self._split(batch, error)
                 return
             else:
-                crash_point(COMMITTED)
                 self._finish(played)
                 return
         self._postpone(batch, problem)
@@ -282,11 +280,15 @@ class Committer:
             self.undo_handoff([work.token for work in played.handed])
 
     def _finish(self, played: Played) -> None:
-        """It is committed: nothing that fails from here on may have it played again."""
+        """It is committed: nothing that fails from here on may have it played again. A token that was handed
+        over and not accepted gives its place back, and is recovered when its lease is over."""
         try:
+            if played.played:
+                crash_point(COMMITTED)
             self.after(played)
         except Exception:
             logger.exception("a commit could not be followed up; sweeps will find what is left to do")
+            self._drop(played)
         for submission in played.busy:
             submission.misses += 1
         self.submit(played.busy)
@@ -305,7 +307,6 @@ class Committer:
         except BaseException:
             self._drop(played)
             raise
-        crash_point(COMMITTED)
         self._finish(played)
 
     # -------------------------------------------------------------- failures
@@ -345,12 +346,15 @@ class Committer:
         """A tree that cannot be read becomes an incident, once; it is not met again by sweeps and claims."""
         spoilt = {e.root: e.reason for _, e in played.broken if isinstance(e, UnreadableTreeError)}
         for root, reason in spoilt.items():
-            try:
-                with self._store.transaction() as tx:
-                    quarantine.set_apart(tx, root, reason, new_id)
-            except UnavailableError as error:  # it is met again, and then set apart
-                about = about_instance(root)
-                logger.warning("call tree %s could not be set apart: %s", root, error, extra=about)
+            for attempt in range(self._config.attempts):
+                try:
+                    with self._store.transaction() as tx:
+                        quarantine.set_apart(tx, root, reason, new_id)
+                    break
+                except UnavailableError as error:  # in the end it is met again, and then set apart
+                    about = about_instance(root)
+                    logger.warning("call tree %s could not be set apart: %s", root, error, extra=about)
+                    self._pause(attempt)
 
     def _pause(self, attempt: int) -> None:
         seconds = PAUSE * 2.0 ** min(attempt, LONGEST) * (1 + random.random())  # noqa: S311 - jitter

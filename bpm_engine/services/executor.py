@@ -235,8 +235,12 @@ class Executor:
         if self._draining:
             self._leave(handler)
             self._give_back([work.claim])
-        else:
+            return
+        try:
             self._start(work, handler)
+        except BaseException:
+            self._leave(handler, self._running.get(work.token.id))
+            raise
 
     def reject(self, tokens: list[Token]) -> None:
         """The commit that handed tokens over did not happen: their places are free again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from prometheus_client import CollectorRegistry
 from support.samples import HUMAN, WORK
 
@@ -29,6 +30,7 @@ def test_the_history_is_counted_by_node_and_kind(engine: Engine) -> None:
     assert engine.tenant("acme").history.count() == {}
 
 
+@pytest.mark.reliable
 def test_what_waits_is_counted_over_all_tenants(engine: Engine) -> None:
     registry = CollectorRegistry()
     engine.observe(Metrics(registry))

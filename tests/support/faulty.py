@@ -2,7 +2,8 @@
 
 `Faults.spoil(engine)` makes one engine's database unreliable. Every statement may fail; the answer of a
 COMMIT may be lost where the engine promises to find out by itself what became of it. What its callers are
-told, that the database is away and that it is safe to try again, `persistent` takes at its word.
+told, that the database is away and that it is safe to try again, `persistent_clients` take at their word: the
+whole call again, and a batch from the cursor that it last told.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import sqlite3
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from inspect import isfunction, isgeneratorfunction
+from dataclasses import replace
+from datetime import timedelta
+from inspect import isfunction, isgeneratorfunction, signature
 from typing import Any, TypeVar
 
 import psycopg
@@ -34,12 +37,15 @@ from bpm_engine.api import (
     schedules,
     tasks,
 )
-from bpm_engine.runtime import FOLLOWING
+from bpm_engine.api.walks import BatchOutcome, BatchProgress, BatchReport, Progress
+from bpm_engine.services import executor
 from bpm_engine.store.failures import CommitUnknownError
 
 RATE = 0.01
+INJECTED = "injected"
 TRIES = 20
 T = TypeVar("T")
+B = TypeVar("B", BatchProgress, BatchReport)
 
 FACADES: tuple[type, ...] = (
     Engine,
@@ -54,7 +60,18 @@ FACADES: tuple[type, ...] = (
     tasks.Tasks,
 )
 NOT_CALLS = frozenset(
-    ["tenant", "handler", "data_store", "observe", "close", "run", "running", "begin", "health"]
+    [
+        "tenant",
+        "handler",
+        "data_store",
+        "observe",
+        "close",
+        "run",
+        "running",
+        "run_until_idle",
+        "begin",
+        "health",
+    ]
 )
 
 
@@ -72,7 +89,7 @@ class Faults:
         def before_statement(connection: sa.Connection, cursor: Any, statement: str, *_: Any) -> None:
             # While the schema is made there is nobody to lose anything; in somebody else's transaction it is
             # theirs to try again.
-            if store._opened and FOLLOWING not in connection.info:
+            if store._opened and not getattr(self._here, "is_shared", False):
                 self._strike(statement, sqlite=store.database.is_embedded)
 
         sa.event.listen(store.database.engine, "before_cursor_execute", before_statement)
@@ -84,8 +101,30 @@ class Faults:
                 raise CommitUnknownError
 
         store._commit = commit_and_lose  # type: ignore[method-assign]
+        runtime.sharing = self._shared(runtime.sharing)  # type: ignore[method-assign, assignment]
+        for part, name in (
+            (runtime, "_commit_queued"),
+            (runtime, "_recover"),
+            (runtime.executor, "run_here"),
+            (runtime.timers, "run_once"),
+            (runtime.schedules, "run_once"),
+            (runtime.correlator, "run_once"),
+        ):  # each goes on by itself where services run
+            setattr(part, name, _going_on(getattr(part, name)))
         for name in ("_commit_once", "sweep", "run_alone"):
             setattr(committer, name, self._asking(getattr(committer, name)))
+
+    def _shared(self, sharing: Callable[[str], Any]) -> Callable[[str], Any]:
+        @contextmanager
+        def shared(tenant: str) -> Iterator[sa.Connection]:
+            self._here.is_shared = True
+            try:
+                with sharing(tenant) as connection:
+                    yield connection
+            finally:
+                self._here.is_shared = False
+
+        return shared
 
     def _asking(self, call: Callable[..., T]) -> Callable[..., T]:
         """Here the engine asks whether its commit happened."""
@@ -104,7 +143,7 @@ class Faults:
         if self._strikes("serialisation"):
             raise sa.exc.OperationalError(statement, None, _busy() if sqlite else _serialisation())
         if self._strikes("timeout"):
-            raise sa.exc.TimeoutError("injected: no answer in time")
+            raise sa.exc.TimeoutError(f"{INJECTED}: no answer in time")
 
     def _strikes(self, kind: str) -> bool:
         strikes = self._chance.random() < self._rate
@@ -113,13 +152,13 @@ class Faults:
 
 
 def _busy() -> sqlite3.OperationalError:
-    error = sqlite3.OperationalError("injected: database is locked")
+    error = sqlite3.OperationalError(f"{INJECTED}: database is locked")
     error.sqlite_errorcode = sqlite3.SQLITE_BUSY
     return error
 
 
 def _serialisation() -> psycopg.Error:
-    return psycopg.errors.SerializationFailure("injected: could not serialize access")
+    return psycopg.errors.SerializationFailure(f"{INJECTED}: could not serialize access")
 
 
 def faults_of(test: str) -> Faults | None:
@@ -128,28 +167,101 @@ def faults_of(test: str) -> Faults | None:
     return None if seed is None else Faults(int(seed) + zlib.crc32(test.encode()))
 
 
-def persistent(call: Callable[..., T]) -> Callable[..., T]:
-    """Tries again while it is told that this is safe, as a client would."""
+def _going_on(call: Callable[..., T]) -> Callable[..., T]:
+    """What handlers call meanwhile are calls of their own."""
+    return functools.wraps(call)(lambda *arguments: _tried(lambda: call(*arguments)))
 
+
+_here = threading.local()  # `inside`: a persistent call of this thread, whose own calls are part of it
+
+
+def _again(attempt: Callable[[], T]) -> T:
+    if getattr(_here, "inside", False):
+        return attempt()
+    _here.inside = True
+    try:
+        return _tried(attempt)
+    finally:
+        _here.inside = False
+
+
+def _tried(attempt: Callable[[], T]) -> T:
+    """As often as it is told that this is safe, as a client would. Failures that a test makes are its own."""
+    for _ in range(TRIES):
+        try:
+            return attempt()
+        except CommitUnknownError:
+            raise
+        except UnavailableError as error:
+            if INJECTED not in str(error):
+                raise
+    return attempt()
+
+
+def persistent(call: Callable[..., T]) -> Callable[..., T]:
     @functools.wraps(call)
     def trying(*arguments: Any, **options: Any) -> T:
         if options.get("connection") is not None:
             return call(*arguments, **options)
-        for _ in range(TRIES):
-            try:
-                return call(*arguments, **options)
-            except CommitUnknownError:
-                raise
-            except UnavailableError:
-                continue
-        return call(*arguments, **options)
+        return _again(lambda: call(*arguments, **options))
 
     return trying
+
+
+def _persistent_batch(call: Callable[..., BatchReport]) -> Callable[..., BatchReport]:
+    """What was done before a failure was told as progress: the batch goes on from there."""
+
+    @functools.wraps(call)
+    def trying(
+        *arguments: Any, progress: Progress | None = None, cursor: str | None = None, **options: Any
+    ) -> BatchReport:
+        cut_off: list[BatchProgress] = []  # the last word of each attempt that failed
+        failures: list[BatchOutcome] = []
+
+        def attempt() -> BatchReport:
+            words: list[BatchProgress] = []
+
+            def note(word: BatchProgress) -> None:
+                words.append(word)
+                failures.extend(each for each in word.outcomes if each.status == "failed")
+                if progress is not None:
+                    progress(_summed(word, cut_off))
+
+            begin = cut_off[-1].cursor if cut_off else cursor
+            try:
+                report = call(*arguments, progress=note, cursor=begin, **options)
+            except UnavailableError:
+                cut_off.extend(words[-1:])
+                raise
+            return replace(_summed(report, cut_off), failures=tuple(failures))
+
+        return _again(attempt)
+
+    return trying
+
+
+def _summed(latest: B, earlier: Sequence[BatchProgress]) -> B:
+    done, unchanged, failed = (
+        sum(getattr(each, name) for each in earlier) for name in ("done", "unchanged", "failed")
+    )
+    return replace(
+        latest,
+        total=latest.total + done + unchanged + failed,
+        done=latest.done + done,
+        unchanged=latest.unchanged + unchanged,
+        failed=latest.failed + failed,
+    )
+
+
+def _made_persistent(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    takes_progress = "progress" in signature(function).parameters
+    return _persistent_batch(function) if takes_progress else persistent(function)
 
 
 @contextmanager
 def persistent_clients() -> Iterator[None]:
     """While the block lasts, whoever calls an engine is persistent."""
+    again, executor.AGAIN = executor.AGAIN, timedelta()  # time stands still
     before = [
         (facade, name, function)
         for facade in FACADES
@@ -160,9 +272,10 @@ def persistent_clients() -> Iterator[None]:
         and name not in NOT_CALLS
     ]
     for facade, name, function in before:
-        setattr(facade, name, persistent(function))
+        setattr(facade, name, _made_persistent(name, function))
     try:
         yield
     finally:
+        executor.AGAIN = again
         for facade, name, function in before:
             setattr(facade, name, function)
