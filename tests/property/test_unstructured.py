@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.generator.drawing import choose
-from support.generator.nets import INNER, PROCESS, Kind, Net, choices, nets, to_xml
+from support.generator.drawing import choose, flag
+from support.generator.nets import INNER, PROCESS, Kind, Net, choices, nets, rich_nets, to_xml
 from support.player import Player
 from support.playing import Board, compiled
 from support.token_oracle import Marking, TokenOracle, TooMany, frozen, reset_place
@@ -61,18 +61,25 @@ class Game:
         self.player.start(dict(values), key=PROCESS)
         self.compare(TokenOracle(self.net, values), begun)
         for _ in range(MOST_ANSWERS):
-            work = [token.node_id for token in self.player.tokens() if self.is_work(token.node_id)]
+            work = {token.node_id for token in self.player.tokens() if self.is_work(token.node_id)}
             if not work or len(self.player.tokens()) > MOST_TOKENS or self.player.status != "Running":
                 return
-            node = choose(self.draw, sorted(work))
-            values = choices(self.draw, self.net)
-            oracle = TokenOracle(self.net, values)
-            before = oracle.left(marking_of(self.player), node)
+            events = [event for node in work for event in self.net.attached(node)]
+            self.answer(choose(self.draw, sorted([*work, *events])))
+
+    def answer(self, node: str) -> None:
+        """A task is done, or the message of its boundary event comes."""
+        values = choices(self.draw, self.net)
+        oracle, marking = TokenOracle(self.net, values), marking_of(self.player)
+        if self.is_work(node):
             self.player.complete(node, dict(values))
-            self.compare(oracle, before)
+            self.compare(oracle, oracle.left(marking, node))
+        else:
+            self.player.message(f"m_{node}", payload=dict(values))
+            self.compare(oracle, oracle.interrupted(marking, node))
 
     def is_work(self, node: str) -> bool:
-        return self.net.kinds[node] is Kind.TASK
+        return self.net.kinds.get(node) is Kind.TASK
 
     def compare(self, oracle: TokenOracle, begun: Marking) -> None:
         found = marking_of(self.player)
@@ -120,8 +127,16 @@ def test_a_narrow_snapshot_sees_enough(net: Net, data: st.DataObject) -> None:
     play(net, data.draw, reload=True)
 
 
-@settings(max_examples=120)
-@given(nets(), st.data())
+@settings(max_examples=300)
+@given(
+    st.one_of(rich_nets(), rich_nets(COMPLEX, Kind.COMPLEX), rich_nets(INCLUSIVE, Kind.INCLUSIVE)), st.data()
+)
+def test_quantities_links_boundary_events_terminations_and_resets(net: Net, data: st.DataObject) -> None:
+    play(net, data.draw, reload=flag(data.draw))
+
+
+@settings(max_examples=200)
+@given(st.one_of(nets(), rich_nets()), st.data())
 def test_what_was_proved_sound_never_deadlocks(net: Net, data: st.DataObject) -> None:
     game, graph = play(net, data.draw)
     (verdict,) = verify(graph, Budget(markings=2_000))

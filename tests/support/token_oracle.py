@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 from support.generator.nets import Kind, Net, needed, taken
 
@@ -63,9 +64,17 @@ class TokenOracle:
         self._leave(tokens, node)
         return frozen(tokens)
 
+    def interrupted(self, marking: Marking, event: str) -> Marking:
+        """The marking after the message of a boundary event came."""
+        tokens = Counter(dict(marking))
+        boundary = self.net.boundaries[event]
+        tokens[boundary.host] -= boundary.interrupting
+        self._leave(tokens, event)
+        return frozen(tokens)
+
     def _leave(self, tokens: Counter[str], node: str) -> None:
         for flow in taken(self.net, node, self.values):
-            tokens[flow.id] += 1
+            tokens[flow.id] += self.net.quantity(node).completion
 
     def _moves(self, tokens: Counter[str]) -> Iterator[Marking]:
         for node, kind in self.net.kinds.items():
@@ -81,12 +90,17 @@ class TokenOracle:
             elif kind is Kind.INCLUSIVE and len(incoming) > 1:
                 if self._may_fire(tokens, node, filled):
                     yield self._fired(tokens, node, filled)
+            elif kind is Kind.TASK and (quantity := self.net.quantity(node).start) > 1:
+                arrived = [flow for flow in filled for _ in range(tokens[flow])]
+                for chosen in set(combinations(arrived, quantity)):
+                    yield self._fired(tokens, node, list(chosen))
             else:
                 for flow in filled:
                     yield self._fired(tokens, node, [flow])
 
     def _complex(self, tokens: Counter[str], node: str, filled: list[str]) -> Iterator[Marking]:
-        """13.4.5, without conditions on the outgoing flows: all are taken on activation, none on reset."""
+        """13.4.5: flows without a condition are taken on activation, those for the reset when it found
+        tokens that came late."""
         waiting = waiting_for_reset(tokens, node)
         if waiting is None:
             if sum(tokens[flow] for flow in filled) >= needed(self.net, node):
@@ -99,11 +113,16 @@ class TokenOracle:
         if self._may_fire(tokens, node, [*filled, *consumed]):
             after = tokens.copy()
             after[waiting] -= 1
-            for flow in set(filled) - set(consumed):
+            late = set(filled) - set(consumed)
+            for flow in late:
                 after[flow] -= 1
+            for leaving in self.net.outgoing(node) if late else ():
+                after[leaving.id] += leaving.id in self.net.late
             yield frozen(after)
 
     def _fired(self, tokens: Counter[str], node: str, consumed: list[str]) -> Marking:
+        if self.net.kinds[node] is Kind.TERMINATE:
+            return frozenset()
         after = tokens.copy()
         for flow in consumed:
             after[flow] -= 1
@@ -135,6 +154,7 @@ class TokenOracle:
             if node in seen or node == gateway:
                 continue
             seen.add(node)
+            open_ += self.net.attached(node)
             for flow in self.net.outgoing(node):
                 if flow.target == gateway:
                     found.add(flow.id)
