@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from support.generator.blocks import (
+    AdHoc,
     Again,
     Block,
     Call,
@@ -21,6 +22,7 @@ from support.generator.blocks import (
     Exclusive,
     Guarded,
     Inclusive,
+    Jump,
     Loop,
     Many,
     Parallel,
@@ -122,6 +124,12 @@ class Oracle:
                 self._loop(block, place)
             case SubProcess():
                 self._sub_process(block, place)
+            case AdHoc():
+                with self._scope(block.id, place) as inner:
+                    for each in block.tasks:
+                        self.play(each, inner)
+            case Jump():
+                pass
             case Call():
                 self._call(block, place)
             case Guarded():
@@ -268,7 +276,7 @@ class Oracle:
         stop = f"{block.id}_stop"
         self.story.answered.append(stop)
         by_end = block.trigger is Trigger.ERROR and block.thrower is Thrower.END_EVENT
-        if comes and not by_end and block.trigger is not Trigger.ESCALATION:
+        if comes and not by_end and block.trigger not in (Trigger.ESCALATION, Trigger.NOTED):
             raise Broken
         self._done(stop)
         if comes:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from support.generator.blocks import (
+    AdHoc,
     Block,
     Call,
     EventChoice,
@@ -43,6 +44,7 @@ from bpm_engine.core.state import (
     LogKind,
     ScopeState,
     Subscription,
+    SubscriptionKind,
     SubscriptionStatus,
     TaskStatus,
     Timer,
@@ -51,6 +53,7 @@ from bpm_engine.core.state import (
     TokenState,
     Waiting,
 )
+from bpm_engine.core.waits import DATA
 
 Key = tuple[int, ...]
 Choose = Callable[[Sequence["Pending"]], "Pending"]
@@ -132,6 +135,8 @@ class Performance:
         ]
 
     def _rests_outside(self, token: Token) -> bool:
+        if token.node_id.endswith("_idle"):
+            return False  # nobody does it
         if token.state is TokenState.READY:
             return not token.held
         outside = (Waiting.HUMAN, Waiting.EVENT, Waiting.RETRY)
@@ -158,7 +163,7 @@ class Performance:
 
     def alone(self, pending: Pending) -> bool:
         """Whether the answer is one stimulus at the present time: no other needed, no clock moved for it."""
-        if pending.token.waiting_for is Waiting.RETRY:
+        if pending.token.waiting_for is Waiting.RETRY or self._lacks_data(pending.token):
             return False
         block = self._blocks[pending.token.node_id]
         if isinstance(block, EventChoice):
@@ -181,6 +186,9 @@ class Performance:
         block = self._blocks[node]
         if node.endswith("_undo"):
             return self._undo(token)
+        if self._lacks_data(token):
+            given = {f"d_{node}": 1}
+            return self._play(stimuli.VariablesSet(instance_id=token.instance_id, variables=given))
         if isinstance(block, Task) and self._fails(block, token):
             return None
         self.answered.append(node)
@@ -194,6 +202,11 @@ class Performance:
             case _:
                 self._complete(token, {})
         return None
+
+    def _lacks_data(self, token: Token) -> bool:
+        rows = self.player.world.subscriptions.values()
+        own = (row for row in rows if row.token_id == token.id and row.status is SubscriptionStatus.OPEN)
+        return any(row.event == DATA for row in own)
 
     def _fails(self, task: Task, token: Token) -> bool:
         attempt = (token.id, token.activation)
@@ -235,10 +248,12 @@ class Performance:
             else:
                 self._complete(token, {})
             return
-        if block.trigger is Trigger.ESCALATION:
-            self._complete(token, {})
+        if block.trigger is Trigger.NOTED and block.count:
+            self._deliver(block.trigger, self._watch(block, token))
+        if block.trigger in (Trigger.ESCALATION, Trigger.NOTED):
+            self._complete(self.player.world.tokens[token.id], {})
             return
-        for _ in range(block.count):
+        for _ in range(block.count * (2 if block.trigger is Trigger.BOTH else 1)):
             self._deliver(block.trigger, self._watch(block, token))
         if not (block.interrupting and block.count):
             self._complete(self.player.world.tokens[token.id], {})
@@ -275,7 +290,7 @@ class Performance:
             self._fire(wait)
         elif trigger is Trigger.CONDITION:
             self._toggle(wait, f"x_{wait.node_id.rpartition('_')[0]}")
-        elif trigger is Trigger.SIGNAL:
+        elif wait.kind is SubscriptionKind.SIGNAL:
             self._play(stimuli.SignalDelivered(subscription_id=wait.id))
         else:
             self._play(stimuli.MessageDelivered(subscription_id=wait.id))
@@ -328,6 +343,8 @@ def _unstated(tree: Block) -> Iterator[str]:
     for block in walk(tree):
         if isinstance(block, Guarded):
             yield f"x_{block.id}"
+        if isinstance(block, Task):
+            yield f"d_{block.id}"
         if isinstance(block, Repeat) and block.until is not None and block.until < block.count:
             yield f"out_{block.id}"
 
@@ -359,4 +376,4 @@ def _left_to_right(block: Block) -> list[str]:
 
 
 def _own_nodes(block: Block) -> tuple[str, ...]:
-    return (block.id,) if isinstance(block, SubProcess | Call) else _resting_nodes(block)
+    return (block.id,) if isinstance(block, SubProcess | AdHoc | Call) else _resting_nodes(block)

@@ -38,6 +38,7 @@ class Task:
     kind: TaskKind = TaskKind.SERVICE
     undo: bool = False
     failures: int = 0  # technical failures before each answer; a handler is tried again
+    late: bool = False  # waits for its data, the variable `d_<id>`
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +83,28 @@ class Loop:
 @dataclass(frozen=True, slots=True)
 class SubProcess:
     """`isolated`: input `i_<id>` = 7 and output `o_<id>` = i + 1, so that nothing else written inside gets
-    out."""
+    out. `terminates`: ends by a terminate event, beside a task `<id>_idle` that nobody does."""
 
     id: str
     body: Block
     isolated: bool = False
+    terminates: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AdHoc:
+    """An ad-hoc sub-process all of whose tasks begin by themselves: at once, or one after the other."""
+
+    id: str
+    tasks: tuple[Task, ...]
+    sequential: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """A pair of link events."""
+
+    id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +120,9 @@ class Trigger(StrEnum):
     ERROR = "error"
     ESCALATION = "escalation"
     CONDITION = "condition"  # becomes true when `x_<id>` is set
+    EITHER = "message or signal"
+    BOTH = "message and signal"
+    NOTED = "message and escalation"  # the message comes first
 
 
 class Position(StrEnum):
@@ -195,10 +216,13 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """A task `<id>_gate`, then a compensation throw event `<id>`: its own scope, or one task of it."""
+    """A task `<id>_gate`, then a compensation throw event `<id>`: its own scope, or one task of it.
+
+    One that does not `wait` goes on at once; handlers come before all else from left to right."""
 
     id: str
     activity: str | None = None
+    wait: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +246,8 @@ Block = (
     | Inclusive
     | Loop
     | SubProcess
+    | AdHoc
+    | Jump
     | Call
     | Guarded
     | EventChoice
@@ -235,8 +261,10 @@ Block = (
 
 def children(block: Block) -> tuple[Block, ...]:
     match block:
-        case Task() | Undo():
+        case Task() | Undo() | Jump():
             return ()
+        case AdHoc():
+            return block.tasks
         case Sequence():
             return block.blocks
         case Exclusive() | Parallel() | Inclusive() | EventChoice():

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 from support.generator.blocks import (
+    AdHoc,
     Again,
     Block,
     Call,
@@ -19,6 +20,7 @@ from support.generator.blocks import (
     Exclusive,
     Guarded,
     Inclusive,
+    Jump,
     Loop,
     Many,
     Parallel,
@@ -101,6 +103,8 @@ class Grower:
             lambda: self.repeat(depth - 1),
             lambda: self.transaction(depth - 1),
             lambda: self.again(depth - 1),
+            self.ad_hoc,
+            lambda: Jump(self.name("j")),
             self.many,
             self.undo,
         )
@@ -112,7 +116,7 @@ class Grower:
         if undo:
             self.undoable[-1][0].append(name)
         failures = self.number(0, 1) if kind in (TaskKind.SERVICE, TaskKind.RULE) else 0
-        return Task(name, kind, undo, failures)
+        return Task(name, kind, undo, failures, late=self.number(0, 4) == 0)
 
     def branches(self, depth: int, least: int = 2) -> tuple[Block, ...]:
         return tuple(self.sequence(depth) for _ in range(self.number(least, BRANCHES)))
@@ -160,7 +164,13 @@ class Grower:
 
     def sub_process(self, depth: int) -> SubProcess:
         name = self.name("s")
-        return SubProcess(name, self.scope(lambda: self.sequence(depth)), self.flag())
+        body = self.scope(lambda: self.sequence(depth))
+        return SubProcess(name, body, self.flag(), terminates=self.number(0, 3) == 0)
+
+    def ad_hoc(self) -> Block:
+        name = self.name("a")
+        tasks = tuple(self.repeated_task() for _ in range(self.number(1, BRANCHES)))
+        return AdHoc(name, tasks, self.flag())
 
     def call(self, depth: int) -> Call:
         name = self.name("c")
@@ -170,7 +180,7 @@ class Grower:
         name = self.name("g")
         trigger = self.trigger()
         interrupting = trigger is Trigger.ERROR or self.flag()
-        count = self.number(0, 1 if interrupting else 2)
+        count = self.number(0, 1 if interrupting or trigger is Trigger.NOTED else 2)
         position = self.choose(tuple(Position))
         inside: list[str] = []
         body = self.scope(lambda: self.remembered(depth, inside))
@@ -244,7 +254,7 @@ class Grower:
             return self.task()
         candidates = self.undoable[-1][1]
         activity = self.choose([None, *candidates])
-        return Undo(self.name("u"), activity)
+        return Undo(self.name("u"), activity, wait=self.shape.any_order or self.flag())
 
 
 def _fresh() -> tuple[list[str], list[str]]:

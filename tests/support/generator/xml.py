@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from support.generator.blocks import (
+    AdHoc,
     Again,
     Block,
     Call,
@@ -17,6 +18,7 @@ from support.generator.blocks import (
     Exclusive,
     Guarded,
     Inclusive,
+    Jump,
     Loop,
     Many,
     Parallel,
@@ -30,8 +32,8 @@ from support.generator.blocks import (
     Transaction,
     Trigger,
     Undo,
-    Until,
 )
+from support.generator.markers import late_data, repetition, standard_loop
 
 HEAD = (
     '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:bpm="urn:bpm-engine:1"\n'
@@ -40,6 +42,7 @@ HEAD = (
 )
 PROCESS = "main"
 THROWN = (Trigger.ERROR, Trigger.ESCALATION)
+ALL_NEEDED = (Trigger.BOTH, Trigger.NOTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +150,16 @@ class ScopeEmitter:
             case EventChoice():
                 return self._event_choice(block)
             case Repeat():
-                return self.emit(block.body, _repetition(block))
+                return self.emit(block.body, repetition(block))
             case Again():
-                return self.emit(block.body, _standard_loop(block))
+                return self.emit(block.body, standard_loop(block))
+            case AdHoc():
+                return self._ad_hoc(block)
+            case Jump():
+                link = f'<linkEventDefinition name="{block.id}"/>'
+                self.node("intermediateThrowEvent", f"{block.id}_throw", link)
+                self.node("intermediateCatchEvent", f"{block.id}_catch", link)
+                return Ends(f"{block.id}_throw", f"{block.id}_catch")
             case Many():
                 return self._many(block)
             case Undo():
@@ -163,7 +173,8 @@ class ScopeEmitter:
             self.file.root(f'<message id="m_{task.id}" name="m_{task.id}"/>')
             attributes["messageRef"] = f"m_{task.id}"
         script = f"<script>v_{task.id} = 1</script>" if task.kind is TaskKind.SCRIPT else ""
-        self.node(task.kind.value, task.id, *filter(None, [marker, script]), **attributes)
+        data = late_data(task.id) if task.late else ""
+        self.node(task.kind.value, task.id, *filter(None, [data, marker, script]), **attributes)
         if task.undo:
             undo = f"{task.id}_undo"
             boundary = f"{task.id}_compensation"
@@ -261,10 +272,34 @@ class ScopeEmitter:
         )
         before = mappings if block.isolated else ""
         inner = ScopeEmitter(self.file)
-        inner.whole(block.id, block.body)
+        if block.terminates:
+            inner._terminated(block)
+        else:
+            inner.whole(block.id, block.body)
         self.add(f'<subProcess id="{block.id}">{before}{marker}')
         self.lines.extend(f"  {line}" for line in inner.lines)
         self.add("</subProcess>")
+
+    def _terminated(self, block: SubProcess) -> None:
+        start, split, idle, end = (f"{block.id}_{part}" for part in ("start", "split", "idle", "end"))
+        self.node("startEvent", start)
+        self.node("parallelGateway", split)
+        self.node("userTask", idle)
+        self.node("endEvent", f"{idle}_end")
+        body = self.emit(block.body)
+        self.node("endEvent", end, "<terminateEventDefinition/>")
+        for source, target in ((start, split), (split, idle), (idle, f"{idle}_end"), (split, body.first)):
+            self.flow(source, target)
+        self.flow(body.last, end)
+
+    def _ad_hoc(self, block: AdHoc) -> Ends:
+        order = "Sequential" if block.sequential else "Parallel"
+        self.nested("adHocSubProcess", block.id, lambda inner: inner._tasks(block.tasks), ordering=order)
+        return Ends(block.id, block.id)
+
+    def _tasks(self, tasks: tuple[Task, ...]) -> None:
+        for task in tasks:
+            self.emit(task)
 
     # ---------------------------------------------------------------- events
 
@@ -288,6 +323,10 @@ class ScopeEmitter:
                 self.file.root(f'<escalation id="x_{name}" escalationCode="X_{name}"/>')
                 reference = "" if catch_all else f' escalationRef="x_{name}"'
                 return f"<escalationEventDefinition{reference}/>"
+            case Trigger.EITHER | Trigger.BOTH:
+                return self.event(Trigger.MESSAGE, name) + self.event(Trigger.SIGNAL, name)
+            case Trigger.NOTED:
+                return self.event(Trigger.MESSAGE, name) + self.event(Trigger.ESCALATION, name, catch_all)
             case Trigger.CONDITION:
                 condition = f'<condition xsi:type="tFormalExpression">x_{name}</condition>'
                 return f"<conditionalEventDefinition>{condition}</conditionalEventDefinition>"
@@ -321,7 +360,7 @@ class ScopeEmitter:
         self.nested("subProcess", block.id, lambda inner: inner._watched(block))
         boundary, merge = f"{block.id}_event", f"{block.id}_merge"
         definition = self.event(block.trigger, block.id, block.catch_all)
-        self.node("boundaryEvent", boundary, definition, attachedToRef=block.id)
+        self.node("boundaryEvent", boundary, definition, attachedToRef=block.id, **_how_many(block))
         handler = self.emit(block.handler)
         self.node("exclusiveGateway", merge)
         self.flow(boundary, handler.first)
@@ -334,9 +373,8 @@ class ScopeEmitter:
         self.nested("subProcess", block.id, lambda inner: inner._watched(block))
         self.node("endEvent", f"{box}_end")
         definition = self.repeated(block.trigger, block.id)
-        self.node(
-            "boundaryEvent", f"{block.id}_event", definition, attachedToRef=block.id, cancelActivity="false"
-        )
+        how = {"attachedToRef": block.id, "cancelActivity": "false", **_how_many(block)}
+        self.node("boundaryEvent", f"{block.id}_event", definition, **how)
         handler = self.emit(block.handler)
         self.node("endEvent", f"{block.id}_handled")
         self.flow(f"{box}_start", block.id)
@@ -354,11 +392,12 @@ class ScopeEmitter:
         )
 
     def _event_sub_process(self, block: Guarded) -> None:
-        start = f"{block.id}_trigger"
+        start, how = f"{block.id}_trigger", _how_many(block)
         if block.interrupting:
-            self.node("startEvent", start, self.event(block.trigger, block.id, block.catch_all))
+            self.node("startEvent", start, self.event(block.trigger, block.id, block.catch_all), **how)
         else:
-            self.node("startEvent", start, self.repeated(block.trigger, block.id), isInterrupting="false")
+            definition = self.repeated(block.trigger, block.id)
+            self.node("startEvent", start, definition, isInterrupting="false", **how)
         handler = self.emit(block.handler)
         self.node("endEvent", f"{block.id}_handled")
         self.flow(start, handler.first)
@@ -403,13 +442,14 @@ class ScopeEmitter:
     def _stop(self, block: Guarded) -> None:
         stop, end = f"{block.id}_stop", f"{block.id}_stopped"
         self.node("serviceTask", stop)
-        by_end = block.trigger in THROWN and block.thrower is Thrower.END_EVENT and block.count > 0
-        self.node("endEvent", end, *([self.event(block.trigger, block.id)] if by_end else []))
+        trigger = Trigger.ESCALATION if block.trigger is Trigger.NOTED else block.trigger
+        by_end = trigger in THROWN and block.thrower is Thrower.END_EVENT and block.count > 0
+        self.node("endEvent", end, *([self.event(trigger, block.id)] if by_end else []))
         last = stop
-        if block.trigger is Trigger.ESCALATION:
+        if trigger is Trigger.ESCALATION:
             for number in range(block.count - by_end):
                 throw = f"{block.id}_throw{number}"
-                self.node("intermediateThrowEvent", throw, self.event(block.trigger, block.id))
+                self.node("intermediateThrowEvent", throw, self.event(trigger, block.id))
                 self.flow(last, throw)
                 last = throw
         self.flow(last, end)
@@ -435,7 +475,8 @@ class ScopeEmitter:
         gate = f"{block.id}_gate"
         self.node("serviceTask", gate)
         reference = f' activityRef="{block.activity}"' if block.activity else ""
-        self.node("intermediateThrowEvent", block.id, f"<compensateEventDefinition{reference}/>")
+        wait = "" if block.wait else ' waitForCompletion="false"'
+        self.node("intermediateThrowEvent", block.id, f"<compensateEventDefinition{reference}{wait}/>")
         self.flow(gate, block.id)
         return Ends(gate, block.id)
 
@@ -461,28 +502,8 @@ class ScopeEmitter:
         self.flow(gate, end)
 
 
-def _repetition(block: Repeat) -> str:
-    tag = "multiInstanceLoopCharacteristics"
-    attributes = "" if block.parallel else ' isSequential="true"'
-    content = ""
-    if block.collection:
-        attributes += (
-            f' bpm:collection="items_{block.id}" bpm:elementVariable="item_{block.id}"'
-            f' bpm:outputCollection="out_{block.id}" bpm:outputElement="item_{block.id} * 10"'
-        )
-    else:
-        content += f"<loopCardinality>{block.count}</loopCardinality>"
-    if block.until is not None:
-        content += f"<completionCondition>nrOfCompletedInstances &gt;= {block.until}</completionCondition>"
-    return f"<{tag}{attributes}>{content}</{tag}>"
-
-
-def _standard_loop(block: Again) -> str:
-    tag = "standardLoopCharacteristics"
-    if block.until is Until.MAXIMUM:
-        return f'<{tag} loopMaximum="{block.times}"/>'
-    before = ' testBefore="true"' if block.until is Until.WHILE else ""
-    return f"<{tag}{before}><loopCondition>loopCounter &lt; {block.times}</loopCondition></{tag}>"
+def _how_many(block: Guarded) -> dict[str, str]:
+    return {"parallelMultiple": "true"} if block.trigger in ALL_NEEDED else {}
 
 
 def to_xml(block: Block) -> str:
