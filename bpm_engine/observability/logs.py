@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from bpm_engine.handlers import Work
+from bpm_engine.publishers import CloudEvent
 from bpm_engine.services.about import NAMES, about_work
 
 current_work: ContextVar[Work | None] = ContextVar("bpm_current_work", default=None)
@@ -63,6 +64,8 @@ class JsonFormatter(logging.Formatter):
 
 
 def _plain(value: object) -> Any:
+    if isinstance(value, CloudEvent):  # without its data: these may be confidential
+        return value.attributes()
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 

@@ -9,6 +9,7 @@ import logging
 import logging.handlers
 import queue
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from support.definitions import bpmn, path
 from bpm_engine import Retry, Work
 from bpm_engine.observability import WorkFilter, log_work
 from bpm_engine.observability.logs import set_up_logging
+from bpm_engine.publishers import CloudEvent, LogPublisher
 from bpm_engine.testing import TestEngine
 
 PROCESS = bpmn(
@@ -171,3 +173,14 @@ def test_an_application_with_a_logging_of_its_own_adds_the_filter() -> None:
         "a",
     )
     assert written["attempt"] == "mine"
+
+
+def test_of_an_event_its_envelope_is_logged_and_not_its_data(output: io.StringIO) -> None:
+    set_up_logging("json", "info", output)
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    data = {"card": "4111"}
+    event = CloudEvent(id="e-1", source="/shop", type="order.paid", time=at, subject="i-1", data=data)
+    LogPublisher().publish(event)
+    (line,) = parsed(output)
+    assert (line["event"]["type"], line["instance_id"]) == ("order.paid", "i-1")
+    assert "4111" not in output.getvalue()

@@ -187,6 +187,27 @@ def test_a_handler_that_comes_back_after_its_time_disturbs_nobody() -> None:
         assert engine.instances.get(instance.id).variables == {"attempt": 2}
 
 
+def test_a_result_that_comes_too_late_is_logged_with_the_ids_of_its_instance(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    gate = Gate()
+    with _engine("sqlite://") as engine:
+        engine.handler("job")(gate)
+        instance = engine.start("p", business_key="A-17", correlation_id="web-991")
+        with engine.running():
+            wait_until(lambda: gate.inside == 1, "the handler runs")
+            engine.instances.cancel(instance.id)
+            gate.open.set()
+            wait_until(lambda: "is stale and dropped" in caplog.text, "its result has come")
+    (late,) = [vars(record) for record in caplog.records if "is stale" in record.getMessage()]
+    assert (late["correlation_id"], late["instance_id"], late["business_key"]) == (
+        "web-991",
+        instance.id,
+        "A-17",
+    )
+    assert (late["definition"], late["node_id"], late["tenant"]) == ("p", "task", "default")
+
+
 def test_a_result_waits_for_a_database_that_is_away(postgresql_server: Server) -> None:
     gate = Gate()
     settings = {"lease": 30.0, "connect_timeout": 2, "commit_attempts": 1, "auto_migrate": True}

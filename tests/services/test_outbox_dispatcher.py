@@ -206,6 +206,8 @@ def test_an_event_is_dead_after_its_last_attempt_and_the_instance_goes_on(
     assert statuses(store, owner.id) == [OutboxStatus.PUBLISHED, OutboxStatus.DEAD, OutboxStatus.PUBLISHED]
     assert [r.levelno for r in caplog.records] == [logging.WARNING, logging.WARNING, logging.ERROR]
     assert "is dead" in caplog.messages[-1]
+    assert {vars(r)["instance_id"] for r in caplog.records} == {owner.id}
+    assert {vars(r)["definition"] for r in caplog.records} == {owner.definition_key}
 
 
 def test_when_an_event_dies_its_followers_go_out_at_once(store: Store) -> None:
