@@ -20,6 +20,7 @@ from bpm_engine.api.views import AttemptView, IncidentView, Page, TaskView, atte
 from bpm_engine.core.state import LogKind, Token, TokenState
 from bpm_engine.core.stimuli import PersonAsked, RetryRequested, SkipRequested, Stimulus
 from bpm_engine.errors import ConflictError, EngineError, InvalidInputError, NotFoundError, UnavailableError
+from bpm_engine.services.about import about_instance
 from bpm_engine.store import incidents, log, tasks
 from bpm_engine.store.incidents import Group, IncidentFilter, ListedIncident, Order
 from bpm_engine.store.transaction import Transaction
@@ -126,7 +127,10 @@ class Incidents:
             except ConflictError:  # dealt with meanwhile
                 continue
             except EngineError as error:
-                logger.warning("incident %s cannot be retried: %s", token.id, error)
+                about = about_instance(
+                    token.instance_id, tenant=token.tenant_id, node_id=token.node_id, token_id=token.id
+                )
+                logger.warning("incident %s cannot be retried: %s", token.id, error, extra=about)
                 continue
             retried += 1
         return retried

@@ -27,6 +27,7 @@ from bpm_engine.core.stimuli import (
     VariablesSet,
 )
 from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError
+from bpm_engine.services.about import about_instance
 from bpm_engine.store import lookup, search
 from bpm_engine.store import retention as removal
 from bpm_engine.store.search import Counted
@@ -289,7 +290,8 @@ class Instances:
                 )
             if not removal.purge_tree(tx, self._caller.tenant, top.id):
                 raise ConflictError(f"instance {instance_id} has not ended; cancel it first")
-        logger.info("instance %s is purged, asked by %s", instance_id, actor or "nobody in particular")
+        about = about_instance(top.id, top, top.tenant_id)
+        logger.info("the instance is purged, asked by %s", actor or "nobody in particular", extra=about)
 
     def _operate(
         self, stimulus: Stimulus, instance_id: str, actor: str | None, connection: sa.Connection | None
