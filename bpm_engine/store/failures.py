@@ -1,7 +1,8 @@
 """What a database error means to the caller: run it again, it was refused, the database is away, or a bug.
 
 The dialects say which is which (`Database.classify`); `translate` turns the answer into our exceptions. A
-bug, such as a violated CHECK, stays the driver's exception: hiding it would help nobody.
+bug, such as a violated CHECK, stays the driver's exception: hiding it would help nobody. Values of rows are
+cut out of whatever is raised, since they may be secrets and errors end up in logs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import NoReturn
 import sqlalchemy as sa
 
 from bpm_engine.errors import ConflictError, EngineError, UnavailableError
+
+BAD_VALUE = "22"  # the class of SQLSTATE: data exceptions
 
 
 class Failure(Enum):
@@ -43,8 +46,8 @@ class SchemaVersionError(EngineError):
 
 
 def translate(failure: Failure, error: sa.exc.SQLAlchemyError) -> NoReturn:
-    """Raise what `error` means. The text has no parameters: these may be secrets."""
-    text = _first_line(error)
+    """Raise what `error` means."""
+    text = _without_values(error)
     match failure:
         case Failure.RETRY:
             raise TransactionRetryError(text) from error
@@ -58,6 +61,17 @@ def translate(failure: Failure, error: sa.exc.SQLAlchemyError) -> NoReturn:
             raise error
 
 
-def _first_line(error: sa.exc.SQLAlchemyError) -> str:
+def _without_values(error: sa.exc.SQLAlchemyError) -> str:
+    """What was said, cut down in `error` itself too, which tracebacks show. PostgreSQL adds the failing row
+    (DETAIL) and the statement's surroundings (CONTEXT) on lines of their own, and of a value that it cannot
+    read (class 22) it quotes the value at once.
+    """
     cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
-    return str(cause).strip().partition("\n")[0]
+    text = str(cause).strip().partition("\n")[0]
+    code = getattr(cause, "sqlstate", None)
+    if code is not None and code.startswith(BAD_VALUE):
+        text = f"a value was refused ({type(cause).__name__}, {code})"
+    if isinstance(error, sa.exc.DBAPIError) and cause is not None:
+        cause.args = (text,)
+        error.args = (f"({type(cause).__name__}) {text}",)
+    return text

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable
 
 import pytest
+import sqlalchemy as sa
 from support.fault_models import one_task
 
 from bpm_engine import Engine
@@ -75,3 +76,41 @@ def test_one_tenants_unclaimed_messages_leave_room_for_those_of_another(url_of: 
         with pytest.raises(EngineError, match="nobody takes them"):
             engine.tenant("loud").send_message("news", "more")
         assert engine.tenant("quiet").send_message("news", "one") == "buffered"
+
+
+BROKEN = {
+    "a violated check": "ALTER TABLE scope ADD CONSTRAINT broken CHECK (variables::text NOT LIKE '%card%')",
+    "a value that cannot be read": (
+        "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN PERFORM CAST(NEW.variables ->> ''card'' AS integer); RETURN NEW; END';"
+        "CREATE TRIGGER broken BEFORE INSERT ON scope FOR EACH ROW EXECUTE FUNCTION broken()"
+    ),
+}
+
+
+@pytest.mark.parametrize("statement", BROKEN.values(), ids=BROKEN)
+def test_the_row_in_an_error_of_the_database_is_in_no_log_and_no_message(
+    statement: str, url_of: Callable[[str], str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """PostgreSQL tells the failing row in its DETAIL, and quotes what it cannot read."""
+    with caplog.at_level(logging.DEBUG), Engine(url_of("postgresql")) as engine:
+        engine.deploy(one_task("good", "work"))
+        with engine.begin() as connection:
+            connection.execute(sa.text(statement))
+        with pytest.raises((EngineError, sa.exc.DBAPIError), match=r"broken|22P02") as caught:
+            engine.start("good", {"card": SECRET})
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    assert "cannot be committed" in caplog.text
+    assert SECRET not in caplog.text
+
+
+def test_the_key_in_a_conflict_is_not_told(url_of: Callable[[str], str]) -> None:
+    with Engine(url_of("postgresql")) as engine:
+        engine.deploy(one_task("good", "work"))
+        unique = "ALTER TABLE process_instance ADD CONSTRAINT once UNIQUE (business_key)"
+        with engine.begin() as connection:
+            connection.execute(sa.text(unique))
+        engine.start("good", business_key=SECRET)
+        with pytest.raises(EngineError) as caught:
+            engine.start("good", business_key=SECRET)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
