@@ -30,9 +30,10 @@ def random_net(seed: int, gates: int, extra: int, inclusive: bool) -> Net:
     for name in names:
         inputs = [p for p, target in net.target.items() if target == name]
         outputs = [p for p, source in net.source.items() if source == name]
-        joins = [Input.ANY, Input.ALL, *([Input.INCLUSIVE] if inclusive else [])]
+        joins = [Input.ANY, Input.ALL, Input.COUNT, *([Input.INCLUSIVE] if inclusive else [])]
         mode = draw.choice(joins) if len(inputs) > 1 else Input.ANY
-        net.gates[name] = Gate(name, mode, inputs, random_outcomes(draw, outputs, inclusive))
+        outcomes = random_outcomes(draw, outputs, inclusive)
+        net.gates[name] = Gate(name, mode, inputs, outcomes, quantity=2 if mode is Input.COUNT else 1)
     return net
 
 

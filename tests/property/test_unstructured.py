@@ -135,8 +135,8 @@ def test_quantities_links_boundary_events_terminations_and_resets(net: Net, data
     play(net, data.draw, reload=flag(data.draw))
 
 
-@settings(max_examples=200)
-@given(st.one_of(nets(), rich_nets()), st.data())
+@settings(max_examples=300)
+@given(st.one_of(nets(), rich_nets(), rich_nets(COMPLEX, Kind.COMPLEX)), st.data())
 def test_what_was_proved_sound_never_deadlocks(net: Net, data: st.DataObject) -> None:
     game, graph = play(net, data.draw)
     (verdict,) = verify(graph, Budget(markings=2_000))

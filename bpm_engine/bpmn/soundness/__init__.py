@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bpm_engine.bpmn.graph import Graph, Scope
+from bpm_engine.bpmn.graph import Graph, Node, Scope
 from bpm_engine.bpmn.soundness.explore import Budget, Exploration, Stuck, explore
-from bpm_engine.bpmn.soundness.net import Input, Net, net_of
+from bpm_engine.bpmn.soundness.net import TIMES, Input, Net, net_of
 from bpm_engine.bpmn.soundness.reduce import reduced
 from bpm_engine.problems import Problem, warning
 
@@ -76,7 +76,7 @@ def _verify_scope(graph: Graph, scope: Scope, budget: Budget) -> ScopeVerdict:
     if net.undecidable:
         problem = _undecided(graph, scope, f"{net.undecidable} is beyond this check")
         return ScopeVerdict(scope.id, Verdict.UNDECIDED, (problem,))
-    small = reduced(net)
+    small = net if net.has_complex else reduced(net)  # the rules do not know what a reset remembers
     found = explore(small, budget)
     if found.crowded:  # the assumption of an inclusive block does not hold: play the game unreduced
         small, found = net, explore(net, budget)
@@ -100,16 +100,24 @@ def _stuck(graph: Graph, net: Net, found: Exploration) -> Iterator[Problem]:
 
 def _stuck_at(graph: Graph, net: Net, join: str, stuck: Stuck) -> Problem:
     node = graph.nodes[join]
-    missing = [p for p in net.gates[join].inputs if p not in stuck.marking]
     trace = _elements(graph, (*stuck.trace, join))
     rule = TOKEN_LEFT_BEHIND if join in stuck.trace else CAN_DEADLOCK
-    sources = ", ".join(graph.nodes[_last_before(net, p)].element for p in missing)
     return rule.at(
-        f"the join {node.element} can wait for ever for a token from {sources}: {' → '.join(trace)}",
+        f"{_waits(graph, net, node, stuck)}: {' → '.join(trace)}",
         element_id=node.element,
         line=node.line,
         trace=trace,
     )
+
+
+def _waits(graph: Graph, net: Net, join: Node, stuck: Stuck) -> str:
+    gate = net.gates[join.id]
+    if gate.quantity > 1:
+        arrived = sum(place in gate.inputs for place in stuck.marking)
+        return f"{join.element} can wait for ever with {arrived} of {gate.quantity} tokens"
+    missing = [place for place in gate.inputs if place not in stuck.marking]
+    sources = ", ".join(dict.fromkeys(_elements(graph, tuple(_last_before(net, p) for p in missing))))
+    return f"the join {join.element} can wait for ever for a token from {sources}"
 
 
 def _last_before(net: Net, place: str) -> str:
@@ -120,7 +128,7 @@ def _last_before(net: Net, place: str) -> str:
 def _growing(graph: Graph, found: Exploration) -> Iterator[Problem]:
     if found.growing is not None:
         trace = _elements(graph, found.growing.trace)
-        node = graph.nodes[found.growing.trace[-1]]
+        node = graph.nodes[_node_of(graph, found.growing.trace[-1])]
         yield UNBOUNDED_TOKENS.at(
             f"each round adds a token: {' → '.join(trace)}",
             element_id=node.element,
@@ -154,4 +162,9 @@ def _undecided(graph: Graph, scope: Scope, reason: str) -> Problem:
 
 
 def _elements(graph: Graph, nodes: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(graph.nodes[n].element for n in nodes)
+    return tuple(graph.nodes[_node_of(graph, each)].element for each in nodes if not each.endswith(TIMES))
+
+
+def _node_of(graph: Graph, gate: str) -> str:
+    """Where the tokens of a completionQuantity flow together is still the activity that gave them."""
+    return graph.flows[gate.removesuffix(TIMES)].source if gate.endswith(TIMES) else gate

@@ -107,7 +107,7 @@ class _Game:
         self._reach = {
             gate.id: {place: _upstream(net, place, gate) for place in gate.inputs}
             for gate in net.gates.values()
-            if gate.input is Input.INCLUSIVE
+            if gate.input in (Input.INCLUSIVE, Input.COMPLEX)
         }
 
     def is_crowded(self, marking: Marking) -> bool:
@@ -122,9 +122,40 @@ class _Game:
                 yield from ((gate, (place,), outcome) for outcome in gate.outcomes)
             elif gate.id not in seen:
                 seen.add(gate.id)
-                filled = tuple(p for p in gate.inputs if p in held)
+                yield from self._joined(gate, marking, held)
+
+    def _joined(
+        self, gate: Gate, marking: Marking, held: dict[str, None]
+    ) -> Iterator[tuple[Gate, tuple[str, ...], Outcome]]:
+        filled = tuple(p for p in gate.inputs if p in held)
+        match gate.input:
+            case Input.COUNT:  # whichever it takes: what is left waits for the same
+                arrived = tuple(p for p in marking if p in gate.inputs)
+                if len(arrived) >= gate.quantity:
+                    consumed = arrived[: gate.quantity]
+                    yield from ((gate, consumed, outcome) for outcome in gate.outcomes)
+            case Input.COMPLEX:
+                yield from self._complex(gate, marking, held, filled)
+            case _:
                 if self._enabled(gate, filled, held):
                     yield from ((gate, filled, outcome) for outcome in gate.outcomes)
+
+    def _complex(
+        self, gate: Gate, marking: Marking, held: dict[str, None], filled: tuple[str, ...]
+    ) -> Iterator[tuple[Gate, tuple[str, ...], Outcome]]:
+        waiting = next((place for place in held if place in gate.resets), None)
+        if waiting is None:
+            if sum(place in gate.inputs for place in marking) >= gate.quantity:
+                reset = next((p for p, some in gate.resets.items() if some == frozenset(filled)), None)
+                more = frozenset() if reset is None else frozenset([reset])
+                for outcome in gate.outcomes:
+                    yield gate, filled, Outcome(outcome.places | more, outcome.clears)
+            return
+        before = gate.resets[waiting]
+        if self._enabled(gate, tuple({*filled, *before}), held):
+            late = tuple(place for place in filled if place not in before)
+            for outcome in gate.late_outcomes if late else [Outcome(frozenset())]:
+                yield gate, (waiting, *late), outcome
 
     def _enabled(self, gate: Gate, filled: tuple[str, ...], held: dict[str, None]) -> bool:
         if len(filled) == len(gate.inputs):
@@ -132,7 +163,7 @@ class _Game:
         if gate.input is Input.ALL:
             return False
         reach = self._reach[gate.id]
-        empty = [p for p in gate.inputs if p not in held]
+        empty = [p for p in gate.inputs if p not in filled]
         return not any(
             any(token in reach[p] for p in empty) and not any(token in reach[p] for p in filled)
             for token in held

@@ -5,24 +5,31 @@ its input places and produces one of its `outcomes`: choices are free, condition
 Activities are gates too: leaving by their flows, or by an interrupting boundary event; a
 non-interrupting one may add a token. Reduction (`reduce`) glues places together, so a place
 remembers the elements a token passes on it, for the trace.
+
+A completionQuantity of three is three places that flow together into the flow; a startQuantity is a gate
+that counts. A complex gateway is followed where its activation condition counts tokens as well.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import chain, combinations, product
 
+from bpm_engine.bpmn.expressions import Expression
 from bpm_engine.bpmn.graph import (
     Boundary,
     CancelEvent,
     Catch,
     CompensationEvent,
+    Complex,
     ErrorEvent,
     EscalationEvent,
     EventChoice,
     Flow,
+    Gather,
     Graph,
     Kind,
     Node,
@@ -34,12 +41,17 @@ from bpm_engine.bpmn.graph import (
 )
 
 MAX_OUTCOMES = 256
+MAX_COMPLEX_INPUTS = 5
+TIMES = "×"
+COUNTS = re.compile(r"(?:[$#]\{|=)?\s*activationCount\s*(>=|>)\s*(\d+)\s*\}?")
 
 
 class Input(Enum):
     ANY = "any"  # each token on its own
     ALL = "all"  # one token from each input: parallel join
     INCLUSIVE = "inclusive"  # one from each filled input, when no other can still arrive (13.4.3)
+    COUNT = "count"  # so many tokens, from whichever inputs: startQuantity
+    COMPLEX = "complex"  # one from each filled input when there are so many; then the reset (13.4.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,9 @@ class Gate:
     input: Input
     inputs: list[str]
     outcomes: list[Outcome]
+    quantity: int = 1  # of a gate that counts
+    resets: dict[str, frozenset[str]] = field(default_factory=dict)  # place: the inputs consumed before it
+    late_outcomes: list[Outcome] = field(default_factory=list)  # of a reset that found tokens
 
 
 @dataclass(slots=True)
@@ -77,7 +92,7 @@ class Net:
     def copy(self) -> Net:
         return Net(
             dict(self.places),
-            {g.id: Gate(g.id, g.input, list(g.inputs), list(g.outcomes)) for g in self.gates.values()},
+            {g.id: replace(g, inputs=list(g.inputs), outcomes=list(g.outcomes)) for g in self.gates.values()},
             dict(self.source),
             dict(self.target),
             list(self.beginnings),
@@ -88,7 +103,13 @@ class Net:
 
     @property
     def has_inclusive(self) -> bool:
-        return any(g.input is Input.INCLUSIVE and len(g.inputs) > 1 for g in self.gates.values())
+        return self.has_complex or any(
+            g.input is Input.INCLUSIVE and len(g.inputs) > 1 for g in self.gates.values()
+        )
+
+    @property
+    def has_complex(self) -> bool:
+        return any(g.input is Input.COMPLEX for g in self.gates.values())
 
 
 def net_of(graph: Graph, scope: Scope) -> Net:
@@ -101,10 +122,13 @@ def net_of(graph: Graph, scope: Scope) -> Net:
     for node in nodes:
         if node.kind is not Kind.BOUNDARY:
             net.gates[node.id] = _gate(graph, net, node)
+    for node in nodes:
+        if node.completion_quantity > 1:
+            _multiply(net, node)
     net.beginnings = list(_beginnings(graph, scope, net))
     _prune(net)
     if scope.kind == "adhoc" and any(
-        len(g.inputs) > 1 and g.input is not Input.ANY for g in net.gates.values()
+        (len(g.inputs) > 1 or g.quantity > 1) and g.input is not Input.ANY for g in net.gates.values()
     ):
         net.undecidable = "an ad-hoc sub-process with a join"
     net.caution = _repeating_boundary(net, nodes)
@@ -199,15 +223,60 @@ def _gate(graph: Graph, net: Net, node: Node) -> Gate:
     inputs = list(node.incoming)
     joins = {Kind.PARALLEL: Input.ALL, Kind.INCLUSIVE: Input.INCLUSIVE}
     mode = joins.get(node.kind, Input.ANY) if len(inputs) > 1 else Input.ANY
-    if node.kind is Kind.COMPLEX and len(inputs) > 1:
-        net.undecidable = f"the complex gateway {node.id}"
-    if node.kind is Kind.GATHER or node.completion_quantity != 1:
-        net.undecidable = f"start or completion quantity of {node.element}"
     outcomes = _outcomes(graph, node)
     if len(outcomes) > MAX_OUTCOMES:
         net.undecidable = f"more than {MAX_OUTCOMES} ways to leave {node.id}"
         outcomes = outcomes[:MAX_OUTCOMES]
-    return Gate(node.id, mode, inputs, outcomes)
+    match node.spec:
+        case Gather(quantity=quantity):
+            return Gate(node.id, Input.COUNT, inputs, outcomes, quantity)
+        case Complex() as spec if spec.activation is not None or len(inputs) > 1:
+            return _complex(net, node, spec, Gate(node.id, Input.COMPLEX, inputs, outcomes))
+        case _:
+            return Gate(node.id, mode, inputs, outcomes)
+
+
+def _complex(net: Net, node: Node, spec: Complex, gate: Gate) -> Gate:
+    """When it was activated a token waits for the reset; its place says which inputs were consumed."""
+    quantity = _counted(spec.activation)
+    if quantity is None or len(gate.inputs) > MAX_COMPLEX_INPUTS:
+        net.undecidable = f"the complex gateway {node.id}"
+        return gate
+    gate.quantity = quantity
+    for some in _subsets(gate.inputs):
+        if 0 < len(some) < len(gate.inputs):
+            place = f"{node.id}!{','.join(some)}"
+            net.places[place], net.target[place] = Place(place), node.id
+            gate.resets[place] = frozenset(some)
+    conditional = [flow.id for flow in node.outgoing if flow.condition is not None and not flow.default]
+    gate.late_outcomes = [Outcome(frozenset(some)) for some in _subsets(conditional)]
+    return gate
+
+
+def _counted(activation: Expression | None) -> int | None:
+    """How many tokens the condition asks for, where that is all it says."""
+    if activation is None:
+        return 1
+    found = COUNTS.fullmatch(activation.source.strip())
+    return int(found[2]) + (found[1] == ">") if found else None
+
+
+def _multiply(net: Net, node: Node) -> None:
+    """Each flow that is taken gets so many tokens (10.3.1)."""
+    gate = net.gates[node.id]
+    for flow in node.outgoing:
+        merge = f"{flow.id}{TIMES}"
+        copies = [f"{merge}{number}" for number in range(node.completion_quantity)]
+        for copy in copies:
+            net.places[copy], net.source[copy], net.target[copy] = Place(copy), node.id, merge
+        net.gates[merge] = Gate(merge, Input.ANY, copies, [Outcome(frozenset([flow.id]))])
+        net.source[flow.id] = merge
+        gate.outcomes = [
+            Outcome((each.places - {flow.id}) | frozenset(copies), each.clears)
+            if flow.id in each.places
+            else each
+            for each in gate.outcomes
+        ]
 
 
 def _outcomes(graph: Graph, node: Node) -> list[Outcome]:
@@ -253,10 +322,15 @@ def _interrupts(graph: Graph, node: Node, code: str | None) -> bool:
             places.append([graph.nodes[i] for i in graph.nodes[scope.id].boundary])
         for nodes in places:
             if (catcher := _escalation_catcher(nodes, code)) is not None:
-                return catcher.interrupting
+                return catcher.interrupting and not _needs_all(catcher)
         if scope.parent is None:
             return False
         thrower, scope = scope.id, graph.scopes[scope.parent]
+
+
+def _needs_all(catcher: Boundary | Start) -> bool:
+    """It may have to wait for others, and then the thrower goes on."""
+    return catcher.parallel and len(catcher.events) > 1
 
 
 def _escalation_catcher(nodes: list[Node], code: str | None) -> Boundary | Start | None:
@@ -327,9 +401,7 @@ def _can_be_interrupted(graph: Graph, scope: Scope) -> bool:
     for handler in (graph.nodes[i] for i in scope.handlers):
         assert isinstance(handler.spec, Scope)
         starts = (graph.nodes[i] for i in handler.spec.nodes if graph.nodes[i].kind is Kind.START)
-        if any(
-            isinstance(s.spec, Start) and s.spec.interrupting and _from_outside(s.spec.events) for s in starts
-        ):
+        if any(isinstance(s.spec, Start) and s.spec.interrupting and _from_outside(s.spec) for s in starts):
             return True
     owner = graph.nodes.get(scope.id)
     while owner is not None:
@@ -341,9 +413,10 @@ def _can_be_interrupted(graph: Graph, scope: Scope) -> bool:
 
 def _interrupts_from_outside(boundary: Node) -> bool:
     spec = boundary.spec
-    return isinstance(spec, Boundary) and spec.interrupting and _from_outside(spec.events)
+    return isinstance(spec, Boundary) and spec.interrupting and _from_outside(spec)
 
 
-def _from_outside(events: Iterable[object]) -> bool:
+def _from_outside(catcher: Boundary | Start) -> bool:
     inside = ErrorEvent | EscalationEvent | CompensationEvent | CancelEvent
-    return any(not isinstance(e, inside) for e in events)
+    outside = [not isinstance(event, inside) for event in catcher.events]
+    return all(outside) if _needs_all(catcher) else any(outside)

@@ -156,6 +156,84 @@ def test_the_budget_ends_in_undecided_never_in_ok() -> None:
     assert [p.code for p in problems] == ["SOUNDNESS_UNDECIDED"]
 
 
+def given_tasks(needs: int, gives: int) -> bytes:
+    quantities = f'<task id="a" completionQuantity="{gives}"/><task id="b" startQuantity="{needs}"/>'
+    return process(nodes(s=START, e=END) + quantities, "s>a a>b b>e")
+
+
+def test_tokens_that_an_activity_gives_and_needs_are_counted() -> None:
+    assert soundness(given_tasks(2, 2)) == (Verdict.PROVED, [])
+    assert soundness(given_tasks(2, 4)) == (Verdict.PROVED, [])
+    verdict, (problem,) = soundness(given_tasks(2, 1))
+    assert verdict is Verdict.REFUTED
+    assert (problem.code, problem.element_id, problem.trace) == ("CAN_DEADLOCK", "b", ("s", "a", "b"))
+    assert problem.message == "b can wait for ever with 1 of 2 tokens: s → a → b"
+    verdict, (problem,) = soundness(given_tasks(2, 3))
+    assert (verdict, problem.code) == (Verdict.REFUTED, "TOKEN_LEFT_BEHIND")
+
+
+def test_tokens_of_one_flow_are_left_behind_at_a_parallel_join() -> None:
+    many = '<task id="a" completionQuantity="2"/>'
+    split = nodes(s=START, split=AND, b=TASK, join=AND, e=END)
+    verdict, (problem,) = soundness(process(split + many, "s>split split>a split>b a>join b>join join>e"))
+    assert (verdict, problem.code) == (Verdict.REFUTED, "TOKEN_LEFT_BEHIND")
+    assert "the join join can wait for ever for a token from b" in problem.message
+
+
+def test_a_loop_that_gives_two_for_one_is_unbounded() -> None:
+    many = '<task id="a" completionQuantity="2"/>'
+    inner = nodes(s=START, merge=XOR, again=XOR, e=END)
+    verdict, problems = soundness(process(inner + many, "s>merge merge>a a>again again>merge? again>e"))
+    assert verdict is Verdict.REFUTED
+    assert [problem.code for problem in problems] == ["UNBOUNDED_TOKENS"]
+
+
+def counting(condition: str, wiring: str) -> tuple[Verdict, list[Problem]]:
+    gateway = (
+        f'<complexGateway id="join"><activationCondition>{condition}</activationCondition></complexGateway>'
+    )
+    return soundness(process(nodes(s=START, split=AND, a=TASK, b=TASK, c=TASK, e=END) + gateway, wiring))
+
+
+THREE = "s>split split>a split>b split>c a>join b>join c>join join>e"
+
+
+@pytest.mark.parametrize(
+    "condition", ["activationCount &gt;= 2", "${activationCount &gt; 1}", "= activationCount >= 3"]
+)
+def test_a_complex_gateway_that_counts_is_decided(condition: str) -> None:
+    assert counting(condition, THREE) == (Verdict.PROVED, [])
+
+
+def test_a_complex_gateway_that_counts_too_far_is_refuted() -> None:
+    verdict, problems = counting("activationCount &gt;= 4", THREE)
+    assert verdict is Verdict.REFUTED
+    assert problems[0].message.startswith("join can wait for ever with 3 of 4 tokens")
+
+
+def test_a_complex_gateway_that_asks_for_more_than_a_count_is_not_decided() -> None:
+    verdict, (problem,) = counting("activationCount &gt;= 2 and enough", THREE)
+    assert verdict is Verdict.UNDECIDED
+    assert "the complex gateway join" in problem.message
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+def test_an_interrupting_event_that_needs_an_escalation_as_well_is_no_way_out(*, parallel: bool) -> None:
+    inner = nodes(is_=START, split=XOR, a=TASK, b=TASK, join=AND, ie=END) + flows(
+        "is_>split split>a? split>b a>join b>join join>ie", prefix="i"
+    )
+    boundary = (
+        f'<boundaryEvent id="late" attachedToRef="sub" parallelMultiple="{str(parallel).lower()}">'
+        "<timerEventDefinition><timeDuration>PT1H</timeDuration></timerEventDefinition>"
+        "<escalationEventDefinition/></boundaryEvent>"
+    )
+    xml = process(
+        nodes(s=START, e=END, e2=END) + f'<subProcess id="sub">{inner}</subProcess>{boundary}',
+        "s>sub sub>e late>e2",
+    )
+    assert ("CAN_DEADLOCK" in [p.code for p in soundness(xml)[1]]) is parallel
+
+
 ESCALATION = '<escalation id="x" escalationCode="X"/>'
 RAISE = (
     '<intermediateThrowEvent id="r"><escalationEventDefinition escalationRef="x"/></intermediateThrowEvent>'
