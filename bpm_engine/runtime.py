@@ -44,6 +44,7 @@ from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
 
 AFTER_COMMIT = 0.01  # seconds from the caller's COMMIT until services are told
+WITH_EXECUTOR = ("leases", "timeouts")  # services that it cannot do without
 FOLLOWING = "bpm_engine.following"  # on a connection of `sharing`: what to do after its commit
 
 
@@ -230,6 +231,12 @@ class Runtime:
                 news=None,
             ),
             Service(
+                name="timeouts",
+                run_once=self.executor.give_up_overdue,
+                poll=self.executor.timeout_interval,
+                news=None,
+            ),
+            Service(
                 name="timers",
                 run_once=self._fire,
                 next_due=self.timers.next_due,
@@ -262,7 +269,9 @@ class Runtime:
         if unknown:
             raise InvalidInputError(f"there is no service {', '.join(sorted(unknown))}")
         return [
-            s for s in every if only is None or s.name in only or (s.name == "leases" and "executor" in only)
+            s
+            for s in every
+            if only is None or s.name in only or (s.name in WITH_EXECUTOR and "executor" in only)
         ]
 
     def _fire(self) -> int:

@@ -58,6 +58,7 @@ CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
 HERE = 100  # tokens claimed at once in the foreground
 ANY = frozenset({""})  # the prefix of every topic
 AGAIN = timedelta(seconds=1)  # until a handler runs again that had to end for our sake
+TIMEOUTS = 1.0  # seconds: the longest between two looks for handlers whose time is up
 ROOM = 0.2  # seconds to wait for places before looking around again
 
 BEFORE = declare("handler.before", "the handler is about to run")
@@ -465,7 +466,6 @@ class Executor:
     def extend_leases(self) -> int:
         """One statement for everything that runs or is being handed in (one per length of lease); who lost
         its lease or was cancelled learns it here."""
-        self._give_up_overdue()
         with self._lock:
             running = list(self._running.values())
         held = {each.claim: self._lease(each.handler) for each in running}
@@ -501,7 +501,13 @@ class Executor:
             return True
         return token_id not in extension.lost
 
-    def _give_up_overdue(self) -> None:
+    @property
+    def timeout_interval(self) -> float:
+        """Seconds between two looks for handlers whose time is up."""
+        own = [h.timeout.total_seconds() for h in self._handlers if h.timeout is not None and not h.is_async]
+        return min([TIMEOUTS, *(seconds / 4 for seconds in own)])
+
+    def give_up_overdue(self) -> int:
         """A sync handler cannot be stopped; its attempt fails, and what it returns later is stale."""
         now = monotonic()
         with self._lock:
@@ -516,6 +522,7 @@ class Executor:
             failure = Failure(code="timeout", message=f"no result after {running.handler.timeout}")
             stimulus = WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
             self._hand_in(stimulus, HandedIn(running.claimed, self._lease(running.handler)))
+        return len(overdue)
 
     # -------------------------------------------------------------- the end
 

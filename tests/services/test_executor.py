@@ -170,8 +170,9 @@ def test_work_without_a_handler_here_is_left_to_others(tmp_path: Any) -> None:
 
 
 def test_a_handler_that_comes_back_after_its_time_disturbs_nobody() -> None:
+    """Its time is up long before its lease would be extended."""
     gate = Gate()
-    with _engine("sqlite://") as engine:
+    with _engine("sqlite://", lease=7_200.0, lease_extension=3_600.0) as engine:
 
         @engine.handler("job", timeout="200ms", retry=Retry(attempts=2, base="0s"))
         def job(work: Work) -> dict[str, int]:
