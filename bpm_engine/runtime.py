@@ -6,6 +6,7 @@ Constructing opens nothing: no connection, no thread. The first call that needs 
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import socket
 import threading
@@ -82,7 +83,10 @@ class Runtime:
         self.retention = RetentionSweep(self.store, _retention_config(config))
         self.observers = Observers()
         self._publisher = publisher
-        self.outbox = OutboxDispatcher(self.store, publisher or LogPublisher(), _outbox_config(config, self))
+        listener = publisher or LogPublisher(
+            level=logging.DEBUG
+        )  # else every step would be a line of the log
+        self.outbox = OutboxDispatcher(self.store, listener, _outbox_config(config, self))
         self._services: Services | None = None
         self._closed = threading.Event()
         self._collector = gc.get_threshold()

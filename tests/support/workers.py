@@ -257,7 +257,7 @@ def _serve(order: Order) -> NoReturn:
     os.dup2(descriptor, 2)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     faulthandler.register(signal.SIGUSR1)
-    logging.getLogger("bpm_engine.events").setLevel(logging.INFO)  # so that events have a receiver
+    logging.getLogger("bpm_engine.events").setLevel(logging.DEBUG)  # so that events have a receiver
     if order.crashes:
         _prepare_to_cut()
         for point, hit, action in order.crashes:
