@@ -230,14 +230,14 @@ class Runtime:
             ),
             Service(
                 name="leases",
-                run_once=self.executor.extend_leases,
-                poll=self.executor.extension_interval,
+                run_once=self.executor.hands.extend_leases,
+                poll=self.executor.hands.extension_interval,
                 news=None,
             ),
             Service(
                 name="timeouts",
                 run_once=self.executor.give_up_overdue,
-                poll=self.executor.timeout_interval,
+                poll=self.executor.hands.timeout_interval,
                 news=None,
             ),
             Service(

@@ -1,9 +1,8 @@
 """The executor: claims what fits its free places, runs handlers outside any transaction, hands in results.
 
 Sync handlers run in threads, async ones on an event loop of their own, transactional ones in threads with
-a transaction each (`transactional`). A claim is a lease: one statement per interval extends the leases of
-everything that runs, and tells which work was cancelled or lost. A result goes to the committer; what the
-token does next comes back by direct hand-off when there is room.
+a transaction each (`transactional`). A claim is a lease, kept alive by `hands`. A result goes to the
+committer; what the token does next comes back by direct hand-off when there is room.
 
 A place is taken from the claim until the handler has ended. No database connection is held meanwhile.
 """
@@ -40,6 +39,7 @@ from bpm_engine.services.about import Fields, about_claim
 from bpm_engine.services.committer import Committer, claim_of
 from bpm_engine.services.concurrency import EventLoop, Threads
 from bpm_engine.services.definitions import GraphCache
+from bpm_engine.services.hands import Hands
 from bpm_engine.services.places import Places
 from bpm_engine.services.running import HandedIn, Running, by_lease, failed
 from bpm_engine.services.step import Played, Submission
@@ -58,7 +58,6 @@ CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
 HERE = 100  # tokens claimed at once in the foreground
 ANY = frozenset({""})  # the prefix of every topic
 AGAIN = timedelta(seconds=1)  # until a handler runs again that had to end for our sake
-TIMEOUTS = 1.0  # seconds: the longest between two looks for handlers whose time is up
 ROOM = 0.2  # seconds to wait for places before looking around again
 
 BEFORE = declare("handler.before", "the handler is about to run")
@@ -94,17 +93,14 @@ class Executor:
         self._cache = cache
         self._handlers = handlers
         self._config = config
-        self._lock = threading.Lock()
-        self._running: dict[str, Running] = {}
+        self.hands = Hands(store, handlers, lease=config.lease, extension=config.extension)
         self._places = Places(threads=config.threads, tasks=config.tasks, most=config.batch)
-        self._chains: dict[str, int] = {}  # token -> hand-offs in a row so far, while it is in our hands
         self._draining = False
         self._transactions = threading.BoundedSemaphore(config.transactions)
+        self._suspecting = threading.Lock()
         self._suspect = False  # whether a token runs that may have killed its last workers
-        self._handed_in: dict[Claim, HandedIn] = {}  # results on their way
         self._threads: Threads[Running] = Threads(config.threads, self._run_sync)
         self._loop = EventLoop()
-        self._ended = threading.Condition(self._lock)  # notified whenever a handler has ended
 
     # -------------------------------------------------------------- claiming
 
@@ -171,7 +167,7 @@ class Executor:
                 tx, owner=self._config.worker, limit=limit, lease=self._config.lease, topics=self._wanted()
             )
             work = claims.load_work(tx, tokens)
-            own = {each.claim: self._lease(self._handlers.get(each.token.topic or "")) for each in work}
+            own = {each.claim: self.hands.lease(self._handlers.get(each.token.topic or "")) for each in work}
             differing = {claim: lease for claim, lease in own.items() if lease != self._config.lease}
             for lease, group in by_lease(differing).items():
                 claims.extend_leases(tx, group, tx.now() + lease)
@@ -221,12 +217,10 @@ class Executor:
             return None
         if token.recoveries:  # what was just recovered goes through a claim, which knows whom to suspect
             return None
-        with self._lock:
-            chain = self._chains.pop(token.id, 0) + 1
-            if chain > CHAIN or not self._places.take(handler):
-                return None
-            self._chains[token.id] = chain
-        until = now + self._lease(handler)
+        if self.hands.lengthen_chain(token.id) > CHAIN or not self._places.take(handler):
+            self.hands.break_chain(token.id)
+            return None
+        until = now + self.hands.lease(handler)
         return replace(token, state=TokenState.EXECUTING, lease_owner=self._config.worker, lease_until=until)
 
     def accept(self, work: claims.Work) -> None:
@@ -240,7 +234,7 @@ class Executor:
         try:
             self._start(work, handler)
         except BaseException:
-            self._leave(handler, self._running.get(work.token.id))
+            self._leave(handler, self.hands.running(work.token.id))
             raise
 
     def reject(self, tokens: list[Token]) -> None:
@@ -258,21 +252,12 @@ class Executor:
         return not self._config.prefixes or topic.startswith(self._config.prefixes)
 
     def _leave(self, handler: Handler, running: Running | None = None, *, returning: bool = False) -> None:
-        with self._lock:
-            # The same token may run here again by now, if the time of its former run was over.
-            if running is not None and self._running.get(running.claim.token_id) is running:
-                del self._running[running.claim.token_id]
-                if not returning:
-                    self._chains.pop(running.claim.token_id, None)
-            self._ended.notify_all()
+        if running is not None:
+            self.hands.leave(running, returning=returning)
         self._places.leave(handler, returning=returning)
         if running is not None and self._is_suspect(running.claimed.token):
             self._suspect = False
             self._store.wakeups.notify({News.WORK})  # others may wait for their turn
-
-    def _lease(self, handler: Handler | None) -> timedelta:
-        own = handler.lease if handler is not None else None
-        return own or self._config.lease
 
     # -------------------------------------------------------------- running
 
@@ -281,7 +266,7 @@ class Executor:
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
             return True
-        with self._lock:
+        with self._suspecting:
             suspect = self._is_suspect(claimed.token)
             if (suspect and self._suspect) or not self._places.take(handler):
                 return False
@@ -313,8 +298,7 @@ class Executor:
         running = Running(claimed, handler, self._work(claimed))
         if handler.timeout is not None and not handler.is_async:
             running.deadline = monotonic() + handler.timeout.total_seconds()
-        with self._lock:
-            self._running[claimed.token.id] = running
+        self.hands.take(running)
         if handler.is_async:
             self._loop.run(self._run_async(running))
         else:
@@ -339,7 +323,7 @@ class Executor:
             correlation_id=instance.correlation_id,
             variables=claimed.variables,
             properties=known.properties if known is not None else {},
-            _heartbeat=lambda: self._extend_one(token.id),
+            _heartbeat=lambda: self.hands.extend_one(token.id),
             _takes_value=known is not None and known.result_variable is not None,
         )
 
@@ -422,8 +406,8 @@ class Executor:
         if stimulus is None or running.given_up:
             self._leave(handler, running)
             return
-        returning = HandedIn(running.claimed, self._lease(handler), handler)
-        self._handed_in[running.claim] = returning  # before it leaves: someone always extends its lease
+        returning = HandedIn(running.claimed, self.hands.lease(handler), handler)
+        self.hands.hand_in(returning)  # before it leaves: someone always extends its lease
         self._leave(handler, running, returning=True)
         self._hand_in(stimulus, returning)
 
@@ -432,18 +416,15 @@ class Executor:
         submission = self._submission(handed_in.claimed, stimulus)
         submission.patient = True
         submission.done = self._forget
-        self._handed_in[handed_in.claimed.claim] = handed_in
+        self.hands.hand_in(handed_in)
         self._committer.submit([submission])
 
     def _forget(self, submission: Submission, error: BaseException | None) -> None:
         claim = claim_of(submission.stimulus)
         assert claim is not None
-        handed_in = self._handed_in.pop(claim, None)
+        handed_in = self.hands.settle(claim)
         if handed_in is not None and handed_in.handler is not None:
             self._places.returned(handed_in.handler)
-        with self._lock:
-            if claim.token_id not in self._running:  # it was not handed on
-                self._chains.pop(claim.token_id, None)
         if error is not None:
             logger.error(
                 "the result is lost, its lease will run out: %s", error, extra=_about(claim, handed_in)
@@ -455,73 +436,13 @@ class Executor:
     def _submission(self, claimed: claims.Work, stimulus: Stimulus) -> Submission:
         return Submission(stimulus=stimulus, root=claimed.token.root_instance_id)
 
-    # -------------------------------------------------------------- leases
-
-    @property
-    def extension_interval(self) -> float:
-        """Seconds: often enough for the shortest lease."""
-        shortest = min((self._lease(handler) for handler in self._handlers), default=self._config.lease)
-        return min(self._config.extension, shortest / 3).total_seconds()
-
-    def extend_leases(self) -> int:
-        """One statement for everything that runs or is being handed in (one per length of lease); who lost
-        its lease or was cancelled learns it here."""
-        with self._lock:
-            running = list(self._running.values())
-        held = {each.claim: self._lease(each.handler) for each in running}
-        held |= {claim: each.lease for claim, each in list(self._handed_in.items())}
-        if not held:
-            return 0
-        try:
-            with self._store.transaction() as tx:
-                lost: set[str] = set()
-                for lease, group in by_lease(held).items():
-                    lost |= claims.extend_leases(tx, group, tx.now() + lease).lost
-        except UnavailableError as error:
-            logger.warning("leases could not be extended: %s", error)
-            return 0
-        for each in running:
-            if each.claim.token_id in lost:
-                each.work.cancelled = True
-        return 0
-
-    def _extend_one(self, token_id: str) -> bool:
-        """Whether the lease still holds, as far as can be known."""
-        with self._lock:
-            running = self._running.get(token_id)
-        if running is None:
-            return False
-        try:
-            with self._store.transaction() as tx:
-                until = tx.now() + self._lease(running.handler)
-                extension = claims.extend_leases(tx, [running.claim], until)
-        except UnavailableError as error:
-            about = about_claim(running.claimed)
-            logger.warning("the lease could not be extended: %s", error, extra=about)
-            return True
-        return token_id not in extension.lost
-
-    @property
-    def timeout_interval(self) -> float:
-        """Seconds between two looks for handlers whose time is up."""
-        own = [h.timeout.total_seconds() for h in self._handlers if h.timeout is not None and not h.is_async]
-        return min([TIMEOUTS, *(seconds / 4 for seconds in own)])
-
     def give_up_overdue(self) -> int:
-        """A sync handler cannot be stopped; its attempt fails, and what it returns later is stale."""
-        now = monotonic()
-        with self._lock:
-            overdue = [
-                r
-                for r in self._running.values()
-                if r.deadline is not None and r.deadline < now and not r.given_up
-            ]
-            for running in overdue:
-                running.given_up = running.work.cancelled = True
+        """The attempts of sync handlers whose time is up have failed; how many."""
+        overdue = self.hands.give_up_overdue()
         for running in overdue:
             failure = Failure(code="timeout", message=f"no result after {running.handler.timeout}")
             stimulus = WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
-            self._hand_in(stimulus, HandedIn(running.claimed, self._lease(running.handler)))
+            self._hand_in(stimulus, HandedIn(running.claimed, self.hands.lease(running.handler)))
         return len(overdue)
 
     # -------------------------------------------------------------- the end
@@ -533,18 +454,14 @@ class Executor:
         self._give_back([running.claim for running in waiting])
         for running in waiting:
             self._leave(running.handler, running)
-        with self._lock:
-            self._ended.wait_for(lambda: not self._running, timeout)
-            left = list(self._running.values())
-        for running in left:
+        for running in self.hands.wait_until_empty(timeout):
             running.work.cancelled = True
         self._threads.close()
         self._loop.close()
 
     @property
     def busy(self) -> int:
-        with self._lock:
-            return len(self._running)
+        return self.hands.busy
 
 
 def _about(claim: Claim, handed_in: HandedIn | None) -> Fields:

@@ -24,6 +24,9 @@ class Running:
     def claim(self) -> Claim:
         return self.claimed.claim
 
+    def is_overdue(self, now: float) -> bool:
+        return self.deadline is not None and self.deadline < now and not self.given_up
+
 
 @dataclass(frozen=True, slots=True)
 class HandedIn:

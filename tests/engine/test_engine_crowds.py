@@ -99,7 +99,7 @@ def test_a_worker_keeps_nothing_of_what_has_ended(live: Engine) -> None:
     with live.running():
         while live.instances.count(status="Running"):
             pass
-    assert (executor._running, executor._handed_in, executor._chains) == ({}, {}, {})
+    assert executor.hands.is_empty()
     assert executor._places._taken.total() == executor._places._returning.total() == 0
 
 

@@ -1,0 +1,165 @@
+"""What is in this worker's hands: tokens whose handlers run, and results on their way to the commit.
+
+Both are held by a lease. One statement per interval extends them all and tells which work was cancelled or
+lost. A sync handler cannot be stopped when its time is up, so it is looked for here and given up.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import timedelta
+from time import monotonic
+
+from bpm_engine.core.stimuli import Claim
+from bpm_engine.errors import UnavailableError
+from bpm_engine.handlers import Handler, Handlers
+from bpm_engine.services.about import about_claim
+from bpm_engine.services.running import HandedIn, Running, by_lease
+from bpm_engine.store import work as claims
+from bpm_engine.store.store import Store
+
+logger = logging.getLogger("bpm_engine.executor")
+
+TIMEOUTS = 1.0  # seconds: the longest between two looks for handlers whose time is up
+
+
+class Hands:
+    """Thread-safe."""
+
+    def __init__(self, store: Store, handlers: Handlers, *, lease: timedelta, extension: timedelta) -> None:
+        self._store = store
+        self._handlers = handlers
+        self._usual_lease = lease
+        self._extension = extension
+        self._lock = threading.Lock()
+        self._ended = threading.Condition(self._lock)  # notified whenever a handler has ended
+        self._running: dict[str, Running] = {}  # by token
+        self._handed_in: dict[Claim, HandedIn] = {}
+        self._chains: dict[str, int] = {}  # by token: hand-offs in a row so far
+
+    # -------------------------------------------------------------- runs
+
+    def take(self, running: Running) -> None:
+        with self._lock:
+            self._running[running.claim.token_id] = running
+
+    def leave(self, running: Running, *, returning: bool) -> None:
+        """`returning`: its result is handed in, and the token may come back."""
+        with self._lock:
+            # The same token may run here again by now, if the time of its former run was over.
+            if self._running.get(running.claim.token_id) is running:
+                del self._running[running.claim.token_id]
+                if not returning:
+                    self._chains.pop(running.claim.token_id, None)
+            self._ended.notify_all()
+
+    def running(self, token_id: str) -> Running | None:
+        with self._lock:
+            return self._running.get(token_id)
+
+    def wait_until_empty(self, timeout: float) -> list[Running]:
+        """What still runs when the time is up."""
+        with self._lock:
+            self._ended.wait_for(lambda: not self._running, timeout)
+            return list(self._running.values())
+
+    @property
+    def busy(self) -> int:
+        with self._lock:
+            return len(self._running)
+
+    def is_empty(self) -> bool:
+        """Nothing runs, nothing is on its way, nothing is remembered."""
+        with self._lock:
+            return not (self._running or self._handed_in or self._chains)
+
+    # -------------------------------------------------------------- hand-offs and results
+
+    def lengthen_chain(self, token_id: str) -> int:
+        """How many hand-offs in a row this one makes."""
+        with self._lock:
+            self._chains[token_id] = self._chains.get(token_id, 0) + 1
+            return self._chains[token_id]
+
+    def break_chain(self, token_id: str) -> None:
+        with self._lock:
+            self._chains.pop(token_id, None)
+
+    def hand_in(self, handed_in: HandedIn) -> None:
+        """Until it is `settled` its lease is extended."""
+        self._handed_in[handed_in.claimed.claim] = handed_in
+
+    def settle(self, claim: Claim) -> HandedIn | None:
+        """Its result is committed, or lost."""
+        handed_in = self._handed_in.pop(claim, None)
+        with self._lock:
+            if claim.token_id not in self._running:  # it was not handed on
+                self._chains.pop(claim.token_id, None)
+        return handed_in
+
+    # -------------------------------------------------------------- leases
+
+    def lease(self, handler: Handler | None) -> timedelta:
+        own = handler.lease if handler is not None else None
+        return own or self._usual_lease
+
+    @property
+    def extension_interval(self) -> float:
+        """Seconds: often enough for the shortest lease."""
+        shortest = min((self.lease(handler) for handler in self._handlers), default=self._usual_lease)
+        return min(self._extension, shortest / 3).total_seconds()
+
+    def extend_leases(self) -> int:
+        """One statement for everything that runs or is being handed in (one per length of lease); who lost
+        its lease or was cancelled learns it here."""
+        with self._lock:
+            running = list(self._running.values())
+        held = {each.claim: self.lease(each.handler) for each in running}
+        held |= {claim: each.lease for claim, each in list(self._handed_in.items())}
+        if not held:
+            return 0
+        try:
+            with self._store.transaction() as tx:
+                lost: set[str] = set()
+                for lease, group in by_lease(held).items():
+                    lost |= claims.extend_leases(tx, group, tx.now() + lease).lost
+        except UnavailableError as error:
+            logger.warning("leases could not be extended: %s", error)
+            return 0
+        for each in running:
+            if each.claim.token_id in lost:
+                each.work.cancelled = True
+        return 0
+
+    def extend_one(self, token_id: str) -> bool:
+        """Whether the lease still holds, as far as can be known."""
+        running = self.running(token_id)
+        if running is None:
+            return False
+        try:
+            with self._store.transaction() as tx:
+                until = tx.now() + self.lease(running.handler)
+                extension = claims.extend_leases(tx, [running.claim], until)
+        except UnavailableError as error:
+            about = about_claim(running.claimed)
+            logger.warning("the lease could not be extended: %s", error, extra=about)
+            return True
+        return token_id not in extension.lost
+
+    # -------------------------------------------------------------- time limits
+
+    @property
+    def timeout_interval(self) -> float:
+        """Seconds between two looks for handlers whose time is up."""
+        own = [h.timeout.total_seconds() for h in self._handlers if h.timeout is not None and not h.is_async]
+        return min([TIMEOUTS, *(seconds / 4 for seconds in own)])
+
+    def give_up_overdue(self) -> list[Running]:
+        """Those whose time is up: what they return is stale from now on."""
+        now = monotonic()
+        with self._lock:
+            overdue = [r for r in self._running.values() if r.is_overdue(now)]
+            for running in overdue:
+                running.given_up = running.work.cancelled = True
+        return overdue
