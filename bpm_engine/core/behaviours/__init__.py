@@ -66,7 +66,8 @@ def render_kinds() -> str:
         [
             "## Kinds of nodes",
             "",
-            "What elements run as: the tables in `bpm_engine/core/behaviours`, in the words of the functions there.",
+            "What elements run as: the tables in `bpm_engine/core/behaviours`,"
+            " in the words of the functions there.",
             "",
             "| kind | when a token enters | rests, and then goes on by |",
             "|---|---|---|",
