@@ -47,6 +47,7 @@ def opening(
         engine = Engine(url, config=config, clock=clock)
         if faults is not None:
             faults.spoil(engine)
+            faults.keep_going(engine)
         opened.append(engine)
         return engine
 

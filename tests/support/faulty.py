@@ -102,6 +102,12 @@ class Faults:
 
         store._commit = commit_and_lose  # type: ignore[method-assign]
         runtime.sharing = self._shared(runtime.sharing)  # type: ignore[method-assign, assignment]
+        for name in ("_commit_once", "sweep", "run_alone"):
+            setattr(committer, name, self._asking(getattr(committer, name)))
+
+    def keep_going(self, engine: Engine) -> None:
+        """Let `run_until_idle` go on as services do: each part by itself, as often as needed."""
+        runtime = engine._runtime
         for part, name in (
             (runtime, "_commit_queued"),
             (runtime, "_recover"),
@@ -109,10 +115,8 @@ class Faults:
             (runtime.timers, "run_once"),
             (runtime.schedules, "run_once"),
             (runtime.correlator, "run_once"),
-        ):  # each goes on by itself where services run
+        ):
             setattr(part, name, _going_on(getattr(part, name)))
-        for name in ("_commit_once", "sweep", "run_alone"):
-            setattr(committer, name, self._asking(getattr(committer, name)))
 
     def _shared(self, sharing: Callable[[str], Any]) -> Callable[[str], Any]:
         @contextmanager

@@ -21,6 +21,8 @@ class Model:
     always: Mapping[str, int]
     either: tuple[tuple[frozenset[str], ...], ...] = ()
     works: frozenset[str] = field(default_factory=frozenset)  # service tasks: one effect per entry
+    beyond: tuple[str, ...] = ()  # effects of what it called or undid, once each
+    order: tuple[str, ...] = ()  # in which all effects must come about, if in any
 
     def allows(self, passed: Counter[str]) -> bool:
         if any(passed[node] != times for node, times in self.always.items()):
@@ -33,7 +35,8 @@ class Model:
         return True
 
     def effects(self, passed: Counter[str]) -> Counter[str]:
-        return Counter({node: times for node, times in passed.items() if node in self.works})
+        own = {node: times for node, times in passed.items() if node in self.works}
+        return Counter(own) + Counter(self.beyond)
 
 
 def _work(*names: str) -> str:
@@ -130,4 +133,35 @@ MANY = Model(
     {"once": 1, "out": 1, "end": 1},
     works=frozenset({"once", "each"}),
 )
-MODELS = (JOIN, CHOICE, DECISION, INCLUSIVE, MANY)
+CALLED = _process(
+    "called", f"{START}{_work('inner')}{_timer('rest', 'PT2S')}{END}{path('start', 'inner', 'rest', 'end')}"
+)
+CALL = Model(
+    "call",
+    _process(
+        "call",
+        f'{START}{_work("before", "after")}<callActivity id="calls" calledElement="called"/>{END}'
+        + path("start", "before", "calls", "after", "end"),
+    ),
+    {"before": 1, "calls": 1, "after": 1, "end": 1},
+    works=frozenset({"before", "after"}),
+    beyond=("inner",),
+    order=("before", "inner", "after"),
+)
+UNDO = Model(
+    "undoing",
+    _process(
+        "undoing",
+        f"{START}{_work('one', 'two', 'last')}{END}".replace(
+            'id="one"', 'id="one" bpm:compensate="work"'
+        ).replace('id="two"', 'id="two" bpm:compensate="work"')
+        + '<intermediateThrowEvent id="back"><compensateEventDefinition/></intermediateThrowEvent>'
+        + path("start", "one", "two", "back", "last", "end"),
+    ),
+    {"one": 1, "two": 1, "back": 1, "last": 1, "end": 1},
+    works=frozenset({"one", "two", "last"}),
+    beyond=("two#undo", "one#undo"),
+    order=("one", "two", "two#undo", "one#undo", "last"),
+)
+MODELS = (JOIN, CHOICE, DECISION, INCLUSIVE, MANY, CALL, UNDO)
+PARTS = (CALLED,)  # nobody starts them but other processes

@@ -22,7 +22,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 from support.faulty import Faults
-from support.simulated_models import MODELS
+from support.simulated_models import MODELS, PARTS
 
 from bpm_engine import Config, ConflictError, Engine, UnavailableError
 from bpm_engine.handlers import Work
@@ -47,8 +47,8 @@ class Death(BaseException):
 def _template() -> tuple[sqlite3.Connection, Engine]:
     """A database in memory with the models deployed, to copy; its engine has compiled what all runs need."""
     engine = Engine("sqlite://", config=Config(), clock=ManualClock())
-    for model in MODELS:
-        engine.deploy(model.bpmn)
+    for text in (*PARTS, *(model.bpmn for model in MODELS)):
+        engine.deploy(text)
     database = engine._runtime.store.database
     assert isinstance(database, SQLite)
     return database._connect(), engine
@@ -237,6 +237,7 @@ class Run:
                 passed,
                 self.effects.get(key),
             )
+            assert not model.order or tuple(self.effects[key]) == model.order, (key, self.effects[key])
             told.append(f"{key} {sorted(passed.items())}")
         return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
@@ -283,8 +284,7 @@ class Run:
         """Outside the engine: known by its key, so doing it again changes nothing."""
         if work.idempotency_key not in self._keys:
             self._keys.add(work.idempotency_key)
-            assert work.business_key is not None
-            self.effects.setdefault(work.business_key, Counter())[work.node_id] += 1
+            self.effects.setdefault(str(work["order"]), Counter())[work.node_id] += 1
         return {}
 
     def _die(self, worker: Worker, *, before: bool) -> None:
