@@ -158,3 +158,11 @@ def test_inclusive_joins_at_length(net: Net, data: st.DataObject) -> None:
 @given(nets(most=12, kinds=INNER), st.data())
 def test_markings_at_length(net: Net, data: st.DataObject) -> None:
     play(net, data.draw)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_600)
+@settings(max_examples=10_000)
+@given(st.one_of(rich_nets(), rich_nets(COMPLEX, Kind.COMPLEX)), st.data(), st.booleans())
+def test_rich_markings_at_length(net: Net, data: st.DataObject, reload: bool) -> None:
+    play(net, data.draw, reload=reload)

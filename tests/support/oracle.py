@@ -201,6 +201,8 @@ class Oracle:
         names: dict[str, Value] = {f"i_{block.id}": 7} if block.isolated else {}
         with self._scope(block.id, place, names, closed=block.isolated) as inner:
             self.play(block.body, inner)
+            if block.terminates:
+                self._answered(f"{block.id}_last")
         if block.isolated:
             place.frame.write(f"o_{block.id}", 8)
 
@@ -302,6 +304,9 @@ class Oracle:
             self.play(block.body, Place(frame, items))
         if items:
             place.records.append(Record(block.id, inner=tuple(items)))
+        heard = {"None": turns, "One": min(turns, 1), "All": 0}[block.behavior]
+        for _ in range(heard):
+            self._done(f"{block.id}_note")
         if block.collection and turns == block.count:
             place.frame.write(f"out_{block.id}", [index * 10 for index in range(block.count)])
 

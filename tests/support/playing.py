@@ -345,6 +345,8 @@ def _unstated(tree: Block) -> Iterator[str]:
             yield f"x_{block.id}"
         if isinstance(block, Task):
             yield f"d_{block.id}"
+        if isinstance(block, Repeat) and block.behavior != "All":  # what it says carries its counters
+            yield from ("nrOfInstances", "nrOfActiveInstances", "nrOfCompletedInstances")
         if isinstance(block, Repeat) and block.until is not None and block.until < block.count:
             yield f"out_{block.id}"
 
@@ -359,6 +361,8 @@ def _resting_nodes(block: Block) -> tuple[str, ...]:
             return (f"{block.id}_gate",)
         case EventChoice():
             return (block.id,)
+        case SubProcess() if block.terminates:
+            return (f"{block.id}_last",)
         case _:
             return ()
 
@@ -370,6 +374,8 @@ def _left_to_right(block: Block) -> list[str]:
             return [*_left_to_right(block.body), f"{block.id}_stop", *_left_to_right(block.handler)]
         case Transaction():
             return [*_left_to_right(block.body), f"{block.id}_gate", *_left_to_right(block.handler)]
+        case SubProcess():
+            return [block.id, *_left_to_right(block.body), f"{block.id}_last"]
         case _:
             inner = [node for child in children(block) for node in _left_to_right(child)]
             return [*_own_nodes(block), *inner]

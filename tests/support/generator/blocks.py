@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 
 class TaskKind(StrEnum):
@@ -83,7 +84,8 @@ class Loop:
 @dataclass(frozen=True, slots=True)
 class SubProcess:
     """`isolated`: input `i_<id>` = 7 and output `o_<id>` = i + 1, so that nothing else written inside gets
-    out. `terminates`: ends by a terminate event, beside a task `<id>_idle` that nobody does."""
+    out. `terminates`: when a task `<id>_last` is done, a terminate event ends it beside a task `<id>_idle`
+    that nobody does."""
 
     id: str
     body: Block
@@ -171,7 +173,8 @@ class EventChoice:
 class Repeat:
     """Multi-instance: `body` is a Task, SubProcess or Call. Sequential ones may stop after `until` items.
 
-    `collection`: over `items_<id>` instead of a cardinality, with outputs `out_<id>`.
+    `collection`: over `items_<id>` instead of a cardinality, with outputs `out_<id>`. `behavior`: each
+    run, or the first, throws an escalation, and a task `<id>_note` beside it is done for each that was heard.
     """
 
     body: Task | SubProcess | Call
@@ -179,6 +182,7 @@ class Repeat:
     count: int
     until: int | None = None
     collection: bool = False
+    behavior: Literal["None", "One", "All"] = "All"
 
     @property
     def id(self) -> str:

@@ -9,6 +9,9 @@ def repetition(block: Repeat) -> str:
     tag = "multiInstanceLoopCharacteristics"
     attributes = "" if block.parallel else ' isSequential="true"'
     content = ""
+    if block.behavior != "All":
+        word = block.behavior.lower()
+        attributes += f' behavior="{block.behavior}" {word}BehaviorEventRef="said_{block.id}"'
     if block.collection:
         attributes += (
             f' bpm:collection="items_{block.id}" bpm:elementVariable="item_{block.id}"'

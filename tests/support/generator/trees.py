@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence as Options
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from hypothesis import strategies as st
 from support.generator.blocks import (
@@ -231,7 +231,8 @@ class Grower:
         assert isinstance(body, Task | SubProcess | Call)
         count = self.number(0, 3)
         until = None if parallel or not self.flag() else self.number(1, 3)
-        return Repeat(body, parallel, count, until, collection=self.flag())
+        behavior: Literal["None", "One", "All"] = self.choose(("All", "None", "One"))
+        return Repeat(body, parallel, count, until, collection=self.flag(), behavior=behavior)
 
     def again(self, depth: int) -> Block:
         body = self.one_of(self.repeated_task, lambda: self.sub_process(depth), lambda: self.call(depth))

@@ -150,7 +150,7 @@ class ScopeEmitter:
             case EventChoice():
                 return self._event_choice(block)
             case Repeat():
-                return self.emit(block.body, repetition(block))
+                return self._repeat(block)
             case Again():
                 return self.emit(block.body, standard_loop(block))
             case AdHoc():
@@ -280,17 +280,33 @@ class ScopeEmitter:
         self.lines.extend(f"  {line}" for line in inner.lines)
         self.add("</subProcess>")
 
+    def _repeat(self, block: Repeat) -> Ends:
+        ends = self.emit(block.body, repetition(block))
+        if block.behavior != "All":
+            heard, note = f"{block.id}_heard", f"{block.id}_note"
+            said = self.event(Trigger.ESCALATION, heard)
+            self.file.root(said.replace("EventDefinition ", f'EventDefinition id="said_{block.id}" '))
+            self.node("boundaryEvent", heard, said, attachedToRef=block.id, cancelActivity="false")
+            self.node("task", note)
+            self.node("endEvent", f"{note}d")
+            self.flow(heard, note)
+            self.flow(note, f"{note}d")
+        return ends
+
     def _terminated(self, block: SubProcess) -> None:
-        start, split, idle, end = (f"{block.id}_{part}" for part in ("start", "split", "idle", "end"))
+        parts = ("start", "split", "idle", "last", "end")
+        start, split, idle, last, end = (f"{block.id}_{part}" for part in parts)
         self.node("startEvent", start)
         self.node("parallelGateway", split)
         self.node("userTask", idle)
         self.node("endEvent", f"{idle}_end")
         body = self.emit(block.body)
+        self.node("serviceTask", last)
         self.node("endEvent", end, "<terminateEventDefinition/>")
         for source, target in ((start, split), (split, idle), (idle, f"{idle}_end"), (split, body.first)):
             self.flow(source, target)
-        self.flow(body.last, end)
+        self.flow(body.last, last)
+        self.flow(last, end)
 
     def _ad_hoc(self, block: AdHoc) -> Ends:
         order = "Sequential" if block.sequential else "Parallel"
