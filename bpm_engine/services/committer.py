@@ -179,8 +179,11 @@ class Committer:
         for group in _by_tree(alone):
             self._commit_all(group, wait=True)
 
-    def sweep(self, find: Callable[[Transaction], list[Submission]]) -> int:
-        """Play what `find` finds, in the transaction that found and locked it; how many were dealt with."""
+    def sweep(self, find: Callable[[Transaction], list[Submission]], *, split: bool = True) -> int:
+        """Play what `find` finds, in the transaction that found and locked it; how many were dealt with.
+
+        `split`: after a failure they are played one by one, without what `find` has written.
+        """
         found: list[Submission] = []
         played = Played()
         try:
@@ -196,6 +199,8 @@ class Committer:
             raise
         except Exception:
             self._drop(played)
+            if not split:
+                raise
             logger.exception("a sweep of %d failed; they go one by one", len(found))
             self.submit(found)
             return len(found)

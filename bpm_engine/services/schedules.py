@@ -1,11 +1,13 @@
 """Timer starts: schedules that are due become instances. Idempotent per fire time, on any number of machines.
 
 The schedule row is locked, its next due time written and the instance started in one transaction. The
-instance's idempotency key names the schedule and the fire time, so that no fire time starts twice.
+instance's idempotency key names the schedule and the fire time, so that no fire time starts twice. If that
+fails they go one by one, so that none keeps the others from starting.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -15,6 +17,7 @@ from bpm_engine.core import timing
 from bpm_engine.core.state import Timer
 from bpm_engine.core.stimuli import Started
 from bpm_engine.crash import crash_point, declare
+from bpm_engine.errors import ConflictError, UnavailableError
 from bpm_engine.services.committer import Committer
 from bpm_engine.services.step import Submission, new_id
 from bpm_engine.store import timers
@@ -22,6 +25,8 @@ from bpm_engine.store.schema import ScheduleStatus
 from bpm_engine.store.store import Store
 from bpm_engine.store.timers import Schedule
 from bpm_engine.store.transaction import Transaction
+
+logger = logging.getLogger("bpm_engine.schedules")
 
 FOUND = declare("schedules.found", "due schedules are found and locked")
 
@@ -33,7 +38,13 @@ class ScheduleSweep:
         self._batch = batch
 
     def run_once(self) -> int:
-        return self._committer.sweep(self._find)
+        try:
+            return self._committer.sweep(self._find, split=False)
+        except UnavailableError:
+            raise
+        except Exception:
+            logger.exception("what is due could not be started together; it goes one by one")
+            return self._one_by_one()
 
     def _find(self, tx: Transaction) -> list[Submission]:
         now = tx.now()
@@ -43,6 +54,28 @@ class ScheduleSweep:
         crash_point(FOUND)
         written = timers.update_schedules(tx, [following(each, now) for each in due])
         return [_start(each) for each in due if each.id in written and not is_missed(each, now)]
+
+    def _one_by_one(self) -> int:
+        with self._store.transaction() as tx:
+            due = timers.due_schedules(tx, tx.now(), self._batch)
+        return sum(self._alone(each) for each in due)
+
+    def _alone(self, schedule: Schedule) -> int:
+        def find(tx: Transaction) -> list[Submission]:
+            now = tx.now()
+            written = timers.update_schedules(tx, [following(schedule, now)])
+            return [_start(schedule)] if written and not is_missed(schedule, now) else []
+
+        try:
+            return self._committer.sweep(find, split=False)
+        except ConflictError:  # this time has its instance already
+            with self._store.transaction() as tx:
+                return len(timers.update_schedules(tx, [following(schedule, tx.now())]))
+        except UnavailableError:
+            raise
+        except Exception:
+            logger.exception("schedule %s cannot start its process; it stays due", schedule.id)
+            return 0
 
 
 def is_missed(schedule: Schedule, now: datetime) -> bool:

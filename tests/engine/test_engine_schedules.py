@@ -8,7 +8,7 @@ import pytest
 from support.definitions import bpmn, path
 from support.samples import HOURLY
 
-from bpm_engine import ConflictError, Engine, InvalidInputError
+from bpm_engine import ConflictError, Engine, InvalidInputError, crash
 from bpm_engine.testing import ManualClock
 
 HOUR = timedelta(hours=1)
@@ -127,3 +127,32 @@ def test_pausing_can_join_a_transaction(engine: Engine) -> None:
     with pytest.raises(ZeroDivisionError):
         pause_and_fall()
     assert engine.schedules.get(schedule).status == "Active"
+
+
+def test_a_time_that_has_its_instance_already_does_not_hold_the_schedule_up(
+    engine: Engine, clock: ManualClock
+) -> None:
+    engine.deploy(hourly())
+    schedule = engine.schedules.get(only(engine))
+    assert schedule.due_at is not None
+    engine.start("p", at="tick", idempotency_key=f"schedule:{schedule.id}:{schedule.due_at.isoformat()}")
+    clock.advance(HOUR)
+    assert started(engine) == 1
+    assert engine.schedules.get(schedule.id).due_at == clock.now + HOUR
+    clock.advance(HOUR)
+    assert started(engine) == 2
+
+
+@pytest.mark.reliable
+def test_a_start_that_fails_once_comes_about_once(engine: Engine, clock: ManualClock) -> None:
+    for key in ("p", "q"):
+        engine.deploy(hourly().replace(b'id="p"', f'id="{key}"'.encode()))
+    clock.advance(HOUR)
+    crash.arm("step.loaded", 1, "raise")
+    try:
+        assert started(engine) == 2
+    finally:
+        crash.disarm()
+    assert [(each.fired, each.due_at) for each in engine.schedules.find()] == [(1, clock.now + HOUR)] * 2
+    clock.advance(HOUR)
+    assert started(engine) == 4
