@@ -1,4 +1,4 @@
-"""The interpreter: the only code that moves tokens and keeps the counts of their scopes.
+"""The interpreter: the only code that moves tokens.
 
 Behaviours decide, this module carries out. An agenda of small steps (enter, complete, leave, close) is
 worked off until every token rests; it is iterative, so loops of any length run in bounded memory. A
@@ -6,19 +6,18 @@ step is atomic: if anything in it faults, the draft is taken back to the step's 
 becomes an incident. When the agenda is empty, `settle` lets inclusive joins fire and finds deadlocks.
 
 What concerns waits, joins, scopes, repetitions, calls, errors and compensation lives in a module each;
-they all write through `Marking.put`, which keeps lifecycle and counters right for every element.
+they all write through `TokenRows.put`, which keeps lifecycle and counters right for every element.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVarTuple
 
 from msgspec.structs import replace
 
 from bpm_engine.bpmn.expressions import ExpressionError
-from bpm_engine.bpmn.graph import Flow, Graph, Kind, Node
+from bpm_engine.bpmn.graph import Flow, Kind
 from bpm_engine.core import (
     adhoc,
     broadcasting,
@@ -76,63 +75,37 @@ from bpm_engine.core.effects import (
     Trigger,
 )
 from bpm_engine.core.history import Journal
-from bpm_engine.core.lifecycle import COMPLETED, READY, TERMINAL_TOKENS, check_token
-from bpm_engine.core.needs import Lacking, Needs
+from bpm_engine.core.lifecycle import COMPLETED, READY, TERMINAL_TOKENS
 from bpm_engine.core.state import (
-    InstanceStatus,
     Json,
     LogKind,
     Phase,
-    Scope,
-    ScopeState,
     Token,
-    TokenState,
     Variables,
-    Waiting,
 )
+from bpm_engine.core.token_rows import TokenRows
 from bpm_engine.core.variables import write
 from bpm_engine.core.visit import Visit
 
 Ts = TypeVarTuple("Ts")
 ANSWERS = frozenset({Done, Happened})
-PARKED = frozenset({Waiting.JOIN, Waiting.TURN})
-PARKABLE = frozenset({TokenState.WAITING, TokenState.FAILED})
-SYNCHRONISING = frozenset({Kind.INCLUSIVE, Kind.COMPLEX})
 
 # The words that every move needs: a name of the module is read twenty times faster than a member of an Enum.
-RUNNING, ACTIVE = InstanceStatus.RUNNING, ScopeState.ACTIVE
 UNENTERED, INSIDE = Phase.ENTER, Phase.INSIDE
 ENTERED, PASSED = LogKind.ENTERED, LogKind.COMPLETED
 ENTERING, CLOSING = Step.ENTER, Step.CLOSE
 REPEAT = Kind.REPEAT
 
 
-class Marking:
+class Marking(TokenRows):
     """The tokens of some call trees while one stimulus after the other is played."""
 
-    __slots__ = (
-        "agenda",
-        "budget",
-        "context",
-        "continued",
-        "deferred",
-        "definitions",
-        "dirty",
-        "draft",
-        "graphs",
-        "journal",
-        "looked",
-    )
+    __slots__ = ("budget", "continued", "deferred", "journal", "looked")
 
     def __init__(self, draft: Draft, definitions: Definitions, context: Context) -> None:
-        self.draft = draft
-        self.definitions = definitions
-        self.context = context
+        super().__init__(draft, definitions, context)
         self.journal = Journal(draft, context)
-        self.agenda: deque[tuple[Step, str]] = deque()
         self.deferred: list[str] = []  # tokens that enter when the others rest
-        self.graphs: dict[str, Graph] = {}
-        self.dirty: dict[str, None] = {}  # scopes whose tokens have changed
         self.budget = context.limits.steps
         self.continued: str | None = None  # a token that has rested before its node already
         self.looked = 0  # how much of what was touched the conditional events have seen
@@ -146,34 +119,9 @@ class Marking:
         self.continued = None
         self.looked = len(self.draft.touched)
 
-    # ------------------------------------------------------------------ looking
-
-    def graph(self, instance_id: str) -> Graph:
-        graph = self.graphs.get(instance_id)
-        if graph is None:
-            definition_id = self.draft.instance(instance_id).definition_id
-            graph = self.definitions.graph(definition_id)
-            if graph is None:
-                raise Lacking(Needs(graphs=frozenset({definition_id})))
-            self.graphs[instance_id] = graph
-        return graph
-
-    def node(self, token: Token) -> Node:
-        return self.graph(token.instance_id).nodes[token.node_id]
-
     def visit(self, token: Token) -> Visit:
         graph = self.graphs.get(token.instance_id) or self.graph(token.instance_id)
         return Visit(self, token, graph.nodes[token.node_id], graph)
-
-    def is_halted(self, instance_id: str) -> bool:
-        return self.draft.instance(instance_id).status is not RUNNING
-
-    def owner(self, scope: Scope) -> Token | None:
-        """The token that waits around the scope; around a called instance, the caller's."""
-        token_id = scope.token_id
-        if token_id is None:
-            token_id = self.draft.instance(scope.instance_id).parent_token_id
-        return None if token_id is None else self.draft.token(token_id)
 
     # ------------------------------------------------------------------ the agenda
 
@@ -224,86 +172,9 @@ class Marking:
         for effect in effects:
             PERFORM[type(effect)](self, visit, effect)
 
-    # ------------------------------------------------------------------ rows and counters
-
-    def put(self, token: Token, **fields: Any) -> Token:
-        """Write a changed token."""
-        return self.change(token, replace(token, version=self.next_version(token), **fields))
-
-    def next_version(self, token: Token) -> int:
-        """The version rises once per advance, however often the token changes."""
-        return token.version if token.id in self.draft.tokens.current else token.version + 1
-
-    def change(self, before: Token, after: Token) -> Token:
-        if after.state is not before.state or before.state in TERMINAL_TOKENS:
-            check_token(before.state, after.state)
-        self.draft.tokens.put(after.id, after)
-        self.dirty[after.scope_id] = None
-        if before.waiting_for is not None or after.waiting_for is not None or after.state in TERMINAL_TOKENS:
-            self._recount(before, after)
-        return after
-
-    def spawn(self, scope: Scope, node_id: str, **fields: Any) -> Token:
-        """A new token, about to enter its node."""
-        if "priority" not in fields:
-            fields["priority"] = self.draft.instance(scope.instance_id).priority
-        token = Token(
-            id=self.context.new_id(),
-            tenant_id=scope.tenant_id,
-            instance_id=scope.instance_id,
-            root_instance_id=scope.root_instance_id,
-            scope_id=scope.id,
-            node_id=node_id,
-            phase=UNENTERED,
-            entered_at=self.context.now,
-            **fields,
-        )
-        self.draft.tokens.put(token.id, token)
-        self._populate(scope.instance_id, 1)
-        self.count(scope.id, live=1, parked=int(token.waiting_for in PARKED))
-        return token
-
     def start(self, token: Token) -> None:
         """Let a token enter its node."""
         self.agenda.append((ENTERING, token.id))
-
-    def _recount(self, before: Token, after: Token) -> None:
-        """A token that neither ends nor waits counts as before."""
-        ended = after.state in TERMINAL_TOKENS
-        was, now = _is_parked(before), _is_parked(after)
-        if ended:
-            self._populate(after.instance_id, -1)
-        if ended or was is not now:
-            parked = now - was
-            synchronising = parked if parked and self.node(before).kind in SYNCHRONISING else 0
-            self.count(after.scope_id, live=-int(ended), parked=parked, inclusive_waiting=synchronising)
-
-    def count(self, scope_id: str, live: int = 0, parked: int = 0, inclusive_waiting: int = 0) -> None:
-        """Change the counters of a scope. When all in it are parked, the token around it is parked, too."""
-        before = self.draft.scope(scope_id)
-        after = replace(
-            before,
-            live=before.live + live,
-            parked=before.parked + parked,
-            inclusive_waiting=before.inclusive_waiting + inclusive_waiting,
-        )
-        self.draft.scopes.put(scope_id, after)
-        self.dirty[scope_id] = None
-        stuck = is_stuck(after)
-        if is_stuck(before) is not stuck and (owner := self.owner(after)) is not None:
-            self.count(owner.scope_id, parked=1 if stuck else -1)
-        if after.live == 0 and after.state is ACTIVE:
-            self.agenda.append((CLOSING, scope_id))
-
-    def _populate(self, instance_id: str, difference: int) -> None:
-        population = self.draft.population.get(instance_id)
-        if population is None:
-            population = self.draft.scope(instance_id).population
-        if difference > 0:
-            most = self.graph(instance_id).max_tokens or self.context.limits.tokens
-            if population >= most:
-                raise Fault("TOO_MANY_TOKENS", f"the instance already has {population} tokens")
-        self.draft.set_counter(self.draft.population, instance_id, population + difference)
 
     # ------------------------------------------------------------------ resting and going on
 
@@ -406,14 +277,6 @@ class Marking:
             lease_until=None,
         )
         self.change(token, ended)
-
-
-def is_stuck(scope: Scope) -> bool:
-    return scope.live > 0 and scope.live == scope.parked
-
-
-def _is_parked(token: Token) -> bool:
-    return token.waiting_for in PARKED and token.state in PARKABLE
 
 
 def _words(fault: Fault | ExpressionError) -> str:

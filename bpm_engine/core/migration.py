@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from bpm_engine.bpmn.expressions import ExpressionError
-from bpm_engine.bpmn.graph import Graph, Human, Kind, Work
+from bpm_engine.bpmn.graph import Graph, Human, Work
 from bpm_engine.core import incidents, joins, waits
 from bpm_engine.core.changes import Applied, Outcome, Refused, Stale
 from bpm_engine.core.correspondence import Correspondence, unknown_targets
@@ -41,13 +41,13 @@ from bpm_engine.core.state import (
     Waiting,
 )
 from bpm_engine.core.stimuli import MigrationRequested
+from bpm_engine.core.token_rows import SYNCHRONISING
 
 if TYPE_CHECKING:
     from bpm_engine.core.draft import Draft
     from bpm_engine.core.marking import Marking
 
 DEADLOCK = "DEADLOCK"
-SYNCHRONISING = frozenset({Kind.INCLUSIVE, Kind.COMPLEX})
 
 
 def migrate(marking: Marking, stimulus: MigrationRequested) -> Outcome:
