@@ -73,6 +73,8 @@ class Config:
     steps: int = 1_000  # automatic steps of one stimulus in one transaction; the rest goes on in the next
     total_steps: int = 100_000  # automatic steps without a rest, until they are the incident ENDLESS_LOOP
     tokens: int = 100_000  # of one instance; a model may ask for fewer by bpm:maxTokens
+    # unfinished instances of one process and tenant, from which on `start` is refused; 0: any number
+    instances: int = 0
     call_depth: int = 32  # of processes that call processes
     repetitions: int = 100_000  # runs of one multi-instance activity
     recoveries: int = 10  # workers that may be lost with the same work, until it is the incident worker_lost

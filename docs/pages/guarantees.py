@@ -168,13 +168,16 @@ GUARANTEES = (
         ("faults/test_lost_workers.py::test_a_token_that_kills_its_workers_is_set_apart_and_others_go_on",),
     ),
     Guarantee(
-        "One instance cannot exhaust the engine.",
-        "Limits on automatic steps, tokens, call depth, repetitions, variables and buffered messages.",
+        "One instance, or one tenant, cannot exhaust the engine.",
+        "Limits on automatic steps, tokens, call depth, repetitions, variables and buffered messages; "
+        "if set, on unfinished instances per tenant and process.",
         (
             "unit/core/test_core_flow.py::test_an_endless_loop_of_automatic_nodes_becomes_an_incident",
             "unit/core/test_core_flow.py::test_a_token_explosion_stops_at_the_limit_with_nothing_half_done",
             "unit/core/test_core_activities.py::test_a_process_that_calls_itself_stops_at_the_depth_limit",
             "engine/test_engine_messages.py::test_unclaimed_messages_cannot_fill_the_database",
+            "engine/test_engine_limits.py::"
+            "test_a_process_with_too_many_unfinished_instances_takes_no_more_of_that_tenant",
         ),
     ),
     Guarantee(

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from support.samples import HUMAN, WAIT, WORK
 
-from bpm_engine import Engine, EngineError, InvalidInputError, NotFoundError
+from bpm_engine import Engine, EngineError, InvalidInputError, NotFoundError, UnavailableError
 from bpm_engine.store.schema import metadata
 from bpm_engine.store.types import Id
 
@@ -201,3 +201,26 @@ def test_unreadable_variables_do_not_keep_others_from_being_claimed(engine: Engi
         connection.execute(unreadable.bindparams(sa.bindparam("id", spoilt.id, Id)))
     engine.run_until_idle()
     assert engine.instances.get(good.id).status == "Completed"
+
+
+@pytest.mark.reliable
+def test_a_process_with_too_many_unfinished_instances_takes_no_more_of_that_tenant(
+    opening: Callable[..., Engine],
+) -> None:
+    engine = opening(instances=2)
+    other = engine.tenant("quiet")
+    for each in (engine, other):
+        each.deploy(HUMAN)
+    first = engine.start("p", {"amount": 1})
+    again = engine.start("p", {"amount": 1}, idempotency_key="once")
+    before = rows(engine)
+    with pytest.raises(UnavailableError, match="2 instances of process 'p' have not ended yet"):
+        engine.start("p", {"amount": 1})
+    assert rows(engine) == before
+    assert engine.start("p", {"amount": 1}, idempotency_key="once").id == again.id  # nothing new
+    assert other.start("p", {"amount": 1}).status == "Running"
+    engine.instances.suspend(first.id)  # it has not ended
+    with pytest.raises(UnavailableError, match="have not ended yet"):
+        engine.start("p", {"amount": 1})
+    engine.instances.cancel(first.id)
+    assert engine.start("p", {"amount": 1}).status == "Running"
