@@ -127,6 +127,7 @@ def _help_until_ended(site: Site) -> bool:
     helped: list[str] = []
 
     def ended() -> bool:
+        nothing_runs = site.ended()  # first: an incident may arise between two looks
         incidents = [incident.id for incident in site.engine.incidents.find()]
         halted = [instance.id for instance in site.engine.instances.find(status="Suspended")]
         for each in incidents:
@@ -134,7 +135,7 @@ def _help_until_ended(site: Site) -> bool:
         for each in halted:
             site.engine.instances.resume(each)
         helped.extend(incidents + halted)
-        return not incidents and not halted and site.ended()
+        return nothing_runs and not incidents and not halted
 
     wait_until(ended, "all has ended")
     return bool(helped)
