@@ -1,7 +1,7 @@
 """Every scenario on a whole engine: on SQLite and PostgreSQL, with an engine that is forgotten after each
 step, and with two engines that take turns on one database.
 
-The written ones always, every second with one of the two ways; of the generated ones a sample. All of them
+The written ones always, every fourth with one of the two ways; of the generated ones a sample. All of them
 in all ways are marked slow.
 """
 
@@ -20,7 +20,7 @@ from bpm_engine.engine import Engine
 
 WRITTEN = list(read_scenarios(Path(__file__).parent))
 GENERATED = template_scenarios()
-SOME, FEW = GENERATED[::4], GENERATED[::20]
+SOME, FEW = GENERATED[::12], GENERATED[::40]
 Choice = Callable[[Engines], Callable[[], Engine]]
 WAYS: dict[str, Choice] = {
     "forget and reload": lambda engines: engines.fresh,
@@ -43,7 +43,7 @@ def test_scenario_on_sqlite(scenario: Scenario, engines_on_sqlite: Engines) -> N
 
 @pytest.mark.parametrize(
     ("scenario", "way"),
-    [(scenario, list(WAYS)[number % len(WAYS)]) for number, scenario in enumerate(WRITTEN[::2])],
+    [(scenario, list(WAYS)[number % len(WAYS)]) for number, scenario in enumerate(WRITTEN[::4])],
     ids=lambda value: value if isinstance(value, str) else value.id,
 )
 def test_scenario_with_changing_engines_on_sqlite(
