@@ -93,7 +93,9 @@ def test_kills_at_every_point_change_nothing(
             return
 
 
-@pytest.mark.parametrize("chain", range(CHAINS))
+@pytest.mark.parametrize(
+    "chain", [pytest.param(n, marks=[pytest.mark.slow] if n % 2 else []) for n in range(CHAINS)]
+)
 def test_connections_that_break_at_every_point_change_nothing(
     chain: int, sites: Sites, undisturbed_on: Known, reached: Path
 ) -> None:
