@@ -61,7 +61,7 @@ def _engine(url: str) -> Engine:
 
 def _messages(engine: Engine, done: Callable[[], int], task: Task) -> Outcome:
     begun = time.perf_counter()
-    with engine.running(only=["outbox"]), ThreadPoolExecutor(SENDERS) as senders:
+    with engine.running(only=["recovery"]), ThreadPoolExecutor(SENDERS) as senders:
         numbers = range(task.number)
         list(senders.map(lambda n: engine.send_message("paid", correlation_key=f"A-{n}"), numbers))
         outcome = until(done, task.number, task.seconds)

@@ -139,7 +139,7 @@ def w9(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
     rates = []
     for threads, number in ((1, int(300 * size)), (16, int(1_600 * size))):
         begun = time.perf_counter()
-        with engine.running(only=["outbox"]), ThreadPoolExecutor(threads) as callers:
+        with engine.running(only=["recovery"]), ThreadPoolExecutor(threads) as callers:
             list(callers.map(lambda _: engine.start("w8"), range(number)))
         rates.append(number / (time.perf_counter() - begun))
     return [

@@ -90,7 +90,7 @@ class Config:
     outbox_lease: float = 30.0  # how long a dispatcher has for its batch
     outbox_threads: int = 32  # receivers served at the same time
     outbox_source: str = "/bpm-engine"  # the CloudEvents source, before the tenant
-    outbox_purge: float = 7 * 86400.0  # published events are removed after this time
+    outbox_purge: float = 7 * 86400.0  # published events are removed after this time; without a publisher all
     # how long ended instances are kept unless the model or the start says otherwise
     retention: float = 30 * 86400.0
     retention_cap: float = 365 * 86400.0  # the longest retention that a start may ask for

@@ -6,7 +6,6 @@ Constructing opens nothing: no connection, no thread. The first call that needs 
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import socket
 import threading
@@ -23,7 +22,6 @@ from bpm_engine.core.context import Limits
 from bpm_engine.core.retry import RetryPolicy
 from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.handlers import Handlers
-from bpm_engine.publishers.log import LogPublisher
 from bpm_engine.publishers.publisher import Publisher
 from bpm_engine.services.committer import Committer, CommitterConfig
 from bpm_engine.services.correlation import Correlator
@@ -45,6 +43,7 @@ from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
 
 AFTER_COMMIT = 0.01  # seconds from the caller's COMMIT until services are told
+OUTBOX = "outbox"  # the one service that needs a publisher
 WITH_EXECUTOR = ("leases", "timeouts")  # services that it cannot do without
 FOLLOWING = "bpm_engine.following"  # on a connection of `sharing`: what to do after its commit
 
@@ -80,13 +79,14 @@ class Runtime:
         self.unclaimed = UnclaimedSweep(
             self.committer, self.executor.handles, timedelta(seconds=config.unclaimed)
         )
-        self.retention = RetentionSweep(self.store, _retention_config(config))
+        self.retention = RetentionSweep(
+            self.store, _retention_config(config, has_publisher=publisher is not None)
+        )
         self.observers = Observers()
         self._publisher = publisher
-        listener = publisher or LogPublisher(
-            level=logging.DEBUG
-        )  # else every step would be a line of the log
-        self.outbox = OutboxDispatcher(self.store, listener, _outbox_config(config, self))
+        self.outbox: OutboxDispatcher | None = None  # without a publisher events wait for whoever has one
+        if publisher is not None:
+            self.outbox = OutboxDispatcher(self.store, publisher, _outbox_config(config, self))
         self._services: Services | None = None
         self._closed = threading.Event()
         self._collector = gc.get_threshold()
@@ -211,8 +211,7 @@ class Runtime:
                 return steps
 
     def _publish(self) -> int:
-        """In the foreground only to a publisher that was asked for."""
-        return self.outbox.run_once() if self._publisher is not None else 0
+        return self.outbox.run_once() if self.outbox is not None else 0
 
     def _commit_queued(self) -> int:
         count = 0
@@ -254,14 +253,7 @@ class Runtime:
                 poll=self.config.poll,
                 news=News.DELIVERIES,
             ),
-            Service(
-                name="outbox",
-                run_once=self.outbox.run_once,
-                next_due=self.outbox.next_due,
-                drain=self.outbox.drain,
-                poll=self.config.poll,
-                news=None if self.outbox.is_unheard() else News.EVENTS,
-            ),
+            *self._publishing(),
             Service(
                 name="retention",
                 run_once=self.retention.run_once,
@@ -269,13 +261,29 @@ class Runtime:
                 news=None,
             ),
         ]
-        unknown = set(only or ()) - {service.name for service in every}
+        if self.outbox is None and set(only or ()) == {OUTBOX}:
+            raise InvalidInputError("this engine has no publisher, so there is nothing to do for the outbox")
+        unknown = set(only or ()) - {service.name for service in every} - {OUTBOX}
         if unknown:
             raise InvalidInputError(f"there is no service {', '.join(sorted(unknown))}")
         return [
             s
             for s in every
             if only is None or s.name in only or (s.name in WITH_EXECUTOR and "executor" in only)
+        ]
+
+    def _publishing(self) -> list[Service]:
+        if self.outbox is None:
+            return []
+        return [
+            Service(
+                name=OUTBOX,
+                run_once=self.outbox.run_once,
+                next_due=self.outbox.next_due,
+                drain=self.outbox.drain,
+                poll=self.config.poll,
+                news=News.EVENTS,
+            )
         ]
 
     def _fire(self) -> int:
@@ -366,8 +374,12 @@ def _policy(config: Config, handlers: Handlers) -> Policy:
     )
 
 
-def _retention_config(config: Config) -> RetentionConfig:
-    return RetentionConfig(trees=config.retention_batch, published=timedelta(seconds=config.outbox_purge))
+def _retention_config(config: Config, *, has_publisher: bool) -> RetentionConfig:
+    return RetentionConfig(
+        trees=config.retention_batch,
+        published=timedelta(seconds=config.outbox_purge),
+        has_publisher=has_publisher,
+    )
 
 
 def _outbox_config(config: Config, runtime: Runtime) -> OutboxConfig:

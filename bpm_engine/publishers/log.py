@@ -25,9 +25,6 @@ class LogPublisher:
         self._logger = logger or logging.getLogger("bpm_engine.events")
         self._level = level
 
-    def is_unheard(self) -> bool:
-        return not self._logger.isEnabledFor(self._level)
-
     def publish(self, event: CloudEvent) -> None:
         # A type comes from the model; a line break in it would forge a record.
         what = event.type.encode("unicode_escape").decode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from bpm_engine.errors import EngineError
 from bpm_engine.publishers.cloudevents import CloudEvent
@@ -10,13 +10,6 @@ from bpm_engine.publishers.cloudevents import CloudEvent
 
 class PublishError(EngineError):
     """The event could not be delivered."""
-
-
-@runtime_checkable
-class Unheard(Protocol):
-    """A publisher that may have no receiver at times: then events count as published without being read."""
-
-    def is_unheard(self) -> bool: ...
 
 
 class Publisher(Protocol):

@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.publishers.cloudevents import CloudEvent
-from bpm_engine.publishers.publisher import Publisher, Unheard
+from bpm_engine.publishers.publisher import Publisher
 from bpm_engine.services.about import about_instance
 from bpm_engine.services.lanes import Lane, Lanes
 from bpm_engine.store import outbox
@@ -52,7 +52,6 @@ ENGINE_TYPES = frozenset(
 )
 """The engine's own events. They go out with the prefix `bpm.`; what a model names goes out as named."""
 
-UNHEARD_BATCH = 1_000  # events marked at once when nobody listens
 FIRST_WAIT = 0.05  # seconds for what was just begun; most receivers are faster
 LATER_WAIT = 0.25  # seconds for slow ones, before new events are looked for beside them
 ERROR_CHARACTERS = 500
@@ -85,8 +84,6 @@ class OutboxDispatcher:
 
     def run_once(self) -> int:
         """Mark what is out, lease more, give it a moment; 0: nothing is under way and nothing is due."""
-        if self.is_unheard():
-            return self._pass_over()
         settled = self._settle(0.0)
         leased = self._lease() if self._may_find() else 0
         under_way = self._under_way()
@@ -94,19 +91,6 @@ class OutboxDispatcher:
             settled += self._settle(FIRST_WAIT if leased else LATER_WAIT)
         self._idle = not (settled or leased or under_way)
         return settled + leased + under_way
-
-    def is_unheard(self) -> bool:
-        """Whether nobody would notice if events were not published: then there is no hurry."""
-        return isinstance(self._publisher, Unheard) and self._publisher.is_unheard()
-
-    def _pass_over(self) -> int:
-        """Nobody listens: one statement, no lease, nothing read."""
-        done = self._settle(0.0)
-        if not self._idle or self.next_due() is not None:
-            with self._store.transaction() as tx:
-                done += outbox.pass_events(tx, UNHEARD_BATCH)
-        self._idle = not done
-        return done
 
     def next_due(self) -> datetime | None:
         with self._store.reading() as tx:

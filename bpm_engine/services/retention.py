@@ -29,6 +29,7 @@ class RetentionConfig:
     log_rows: int = 20_000  # history in one transaction: what holds the only write lock of SQLite
     rows: int = 5_000  # messages, deliveries, events
     published: timedelta = timedelta(days=7)  # R40: how long a published event is kept
+    has_publisher: bool = True  # who publishes events keeps those that wait
     delivered: timedelta = timedelta(days=7)  # how long a finished delivery is kept
 
 
@@ -44,6 +45,8 @@ class RetentionSweep:
             "published events purged": self._purge_events,
             "call trees purged": self._purge_trees,
         }
+        if not self._config.has_publisher:
+            self._sweeps["events purged that nobody has published"] = self._purge_unpublished
 
     def run_once(self) -> int:
         """One bounded round of every kind; how much it took. An error in one does not keep the others."""
@@ -80,6 +83,9 @@ class RetentionSweep:
 
     def _purge_events(self, tx: Transaction) -> int:
         return outbox.purge_events(tx, tx.now() - self._config.published, self._config.rows)
+
+    def _purge_unpublished(self, tx: Transaction) -> int:
+        return outbox.purge_unpublished(tx, tx.now() - self._config.published, self._config.rows)
 
     def _purge_trees(self, tx: Transaction) -> int:
         return retention.purge_trees(tx, tx.now(), trees=self._config.trees, log_rows=self._config.log_rows)

@@ -77,11 +77,6 @@ def mark_published(tx: Transaction, owner: str, event_ids: Iterable[str]) -> fro
     return frozenset(row.id for row in tx.execute(MARK_PUBLISHED, values))
 
 
-def pass_events(tx: Transaction, limit: int) -> int:
-    """Published without a receiver: the oldest that nobody holds; how many."""
-    return tx.execute(PASS_EVENTS, {"limit": limit, "now": tx.now()}).rowcount
-
-
 def postpone_events(
     tx: Transaction, owner: str, failures: Sequence[tuple[str, datetime, str]], *, attempts: int
 ) -> frozenset[str]:
@@ -122,6 +117,11 @@ def drop_events(tx: Transaction, tenant_id: str, event_ids: Iterable[str]) -> fr
 def purge_events(tx: Transaction, before: datetime, limit: int) -> int:
     """Delete events that were published before that time."""
     return tx.execute(PURGE, {"before": before, "limit": limit}).rowcount
+
+
+def purge_unpublished(tx: Transaction, before: datetime, limit: int) -> int:
+    """Delete events that have waited for a publisher since before that time."""
+    return tx.execute(PURGE_UNPUBLISHED, {"before": before, "limit": limit}).rowcount
 
 
 def next_due(tx: Transaction) -> datetime | None:
@@ -187,21 +187,6 @@ MARK_PUBLISHED = (
     .where(event_outbox.c.id == _IDS.c.id, IS_MINE)
     .returning(event_outbox.c.id)
 )
-_OLDEST = (
-    sa.select(event_outbox.c.next_at)
-    .where(event_outbox.c.status == fixed(OutboxStatus.PENDING), event_outbox.c.next_at <= NOW)
-    .order_by(event_outbox.c.next_at, event_outbox.c.id)
-    .limit(LIMIT)
-    .subquery("oldest")
-)
-PASS_EVENTS = (
-    event_outbox.update()
-    .values(status=OutboxStatus.PUBLISHED, published_at=NOW, lease_owner=None, error=None, updated_at=NOW)
-    .where(
-        event_outbox.c.status == fixed(OutboxStatus.PENDING),
-        event_outbox.c.next_at <= sa.select(sa.func.max(_OLDEST.c.next_at)).scalar_subquery(),
-    )
-)  # by a range, without a lock on each row first: half the work. Two that meet go through it in one order.
 _FAILED_COLUMNS: list[sa.Column[Any]] = [
     sa.Column("id", Id),
     sa.Column("next_at", Instant),
@@ -260,16 +245,21 @@ REQUEUE = (
     .where(_IS_DEAD_OF_TENANT)
     .returning(event_outbox.c.id)
 )
-PURGE = event_outbox.delete().where(
-    event_outbox.c.id.in_(
+
+
+def _purging(status: OutboxStatus, since: sa.Column[Any]) -> sa.Delete:
+    oldest = (
         sa.select(event_outbox.c.id)
-        .where(event_outbox.c.status == fixed(OutboxStatus.PUBLISHED))
-        .where(event_outbox.c.published_at < sa.bindparam("before", type_=Instant))
-        .order_by(event_outbox.c.published_at)
+        .where(event_outbox.c.status == fixed(status), since < sa.bindparam("before", type_=Instant))
+        .order_by(since)
         .limit(LIMIT)
         .with_for_update(skip_locked=True)
     )
-)
+    return event_outbox.delete().where(event_outbox.c.id.in_(oldest))
+
+
+PURGE = _purging(OutboxStatus.PUBLISHED, event_outbox.c.published_at)
+PURGE_UNPUBLISHED = _purging(OutboxStatus.PENDING, event_outbox.c.next_at)
 NEXT_DUE = (
     sa.select(event_outbox.c.next_at)
     .where(event_outbox.c.status == fixed(OutboxStatus.PENDING))

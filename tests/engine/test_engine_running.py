@@ -93,6 +93,23 @@ def test_events_reach_the_publisher_in_their_order(tmp_path: Path) -> None:
         assert len(engine.outbox.find(status="Published")) == 3
 
 
+def test_an_engine_without_a_publisher_leaves_events_to_one_that_has_it(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/bpm.db"
+    events: list[CloudEvent] = []
+    with Engine(url) as silent:
+        silent.deploy(WORK)
+        silent.handler("work")(lambda given: None)
+        with silent.running():
+            instance = silent.start("p")
+        with pytest.raises(InvalidInputError, match="no publisher"), silent.running(only=["outbox"]):
+            pass
+        with silent.running(only=["recovery", "outbox"]):
+            pass
+    with Engine(url, publisher=FunctionPublisher(events.append)) as telling:
+        telling.run_until_idle()
+    assert next(event.type for event in events if event.subject == instance.id) == "bpm.instance.started"
+
+
 def test_a_closed_engine_closes_its_publisher() -> None:
     closed = threading.Event()
 

@@ -13,15 +13,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from support.definitions import bpmn, path
-from support.workers import wait_until
 
 from bpm_engine import Retry, Work
 from bpm_engine.observability import WorkFilter, log_work
 from bpm_engine.observability.logs import set_up_logging
 from bpm_engine.publishers import CloudEvent, LogPublisher
-from bpm_engine.store.schema import OutboxStatus, event_outbox, process_instance
 from bpm_engine.testing import TestEngine
 
 PROCESS = bpmn(
@@ -187,25 +184,3 @@ def test_of_an_event_its_envelope_is_logged_and_not_its_data(output: io.StringIO
     (line,) = parsed(output)
     assert (line["event"]["type"], line["instance_id"]) == ("order.paid", "i-1")
     assert "4111" not in output.getvalue()
-
-
-@pytest.mark.parametrize(("level", "heard"), [("info", False), ("debug", True)])
-def test_without_a_publisher_events_are_lines_at_level_debug_only(
-    output: io.StringIO, level: str, heard: bool
-) -> None:
-    """At info they count as published without being read: a busy service would log nothing else."""
-    set_up_logging("json", level, output)
-    engine = TestEngine(PROCESS, handlers={"a": lambda work: None, "b": lambda work: None})
-    engine.start("p")
-    with engine.running(only=["executor", "outbox"]):
-        wait_until(lambda: unpublished(engine) == 0, "every event is out")
-    lines = [line for line in parsed(output) if line["logger"] == "bpm_engine.events"]
-    assert bool(lines) is heard
-
-
-def unpublished(engine: TestEngine) -> int:
-    with engine.begin() as connection:
-        pending = event_outbox.c.status != OutboxStatus.PUBLISHED
-        ended = sa.select(sa.func.count()).where(process_instance.c.ended_at.is_not(None))
-        count = sa.select(sa.func.count()).select_from(event_outbox).where(pending)
-        return int(connection.scalar(count) or 0) if connection.scalar(ended) else -1

@@ -46,35 +46,6 @@ def test_every_event_is_published_once_and_marked(store: Store) -> None:
     assert all(numbers == list(range(1, 31)) for numbers in receiver.first_deliveries().values())
 
 
-def test_events_that_nobody_listens_to_are_marked_without_being_read(store: Store) -> None:
-    write_events(store, instances=7, events=30)
-    unheard = logging.getLogger("nobody")
-    unheard.setLevel(logging.CRITICAL)
-    statements: list[str] = []
-
-    def note(connection: object, cursor: object, statement: str, *_: object) -> None:
-        statements.append(statement.split()[0])
-
-    sa.event.listen(store.database.engine, "before_cursor_execute", note)
-    service = dispatcher(store, LogPublisher(unheard))
-    assert service.run_once() == 210
-    assert statements.count("UPDATE") == 1
-    assert {row.status for row in outbox_rows(store)} == {OutboxStatus.PUBLISHED}
-    assert service.run_once() == 0
-    statements.clear()
-    assert service.run_once() == 0
-    assert [word for word in statements if word != "BEGIN"] == ["SELECT"], "idle: one query per look"
-
-
-def test_events_that_wait_for_another_attempt_are_not_passed_over(store: Store) -> None:
-    write_events(store, instances=1, events=2)
-    with store.transaction() as tx:
-        held = outbox.lease_events(tx, owner="other", limit=1, lease=timedelta(seconds=30))
-    unheard = logging.getLogger("nobody")
-    unheard.setLevel(logging.CRITICAL)
-    assert dispatcher(store, LogPublisher(unheard)).run_once() == 2 - len(held)
-
-
 def test_a_log_that_listens_gets_every_event(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "bpm_engine.events")
     write_events(store, instances=2, events=3)

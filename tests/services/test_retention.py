@@ -174,6 +174,19 @@ def test_published_events_are_kept_for_seven_days_and_others_for_good(
     assert published.id not in {row.instance_id for row in outbox_rows(store)}
 
 
+def test_without_a_publisher_events_wait_for_one_for_seven_days(store: Store, clock: ManualClock) -> None:
+    write_events(store, instances=2, events=2)
+    clock.advance(timedelta(days=6))
+    write_events(store, instances=1, events=1)
+    assert sweep(store, has_publisher=False) == []
+    clock.advance(timedelta(days=1, seconds=1))
+    assert sweep(store) == []
+    assert sweep(store, has_publisher=False, rows=3) == [3, 1]
+    receiver = Receiver()
+    run_until_idle(dispatcher(store, receiver))
+    assert len(receiver.ids) == 1
+
+
 def test_events_on_their_way_outlive_their_instance(store: Store, clock: ManualClock) -> None:
     ended = rows.instance(**ENDED)
     changes = rows.started(ended, tokens=0)

@@ -171,7 +171,6 @@ class Run:
             "recovery": runtime.recovery.run_once,
             "correlation": runtime.correlator.run_once,
             "queue": runtime.committer.run_once,
-            "outbox": runtime.outbox.run_once,
         }
         name = self._chance.choice(list(sweeps))
         return f"{name} {sweeps[name]()}"
