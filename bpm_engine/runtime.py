@@ -152,8 +152,7 @@ class Runtime:
     def _after(self, played: Played) -> None:
         if played.changes:
             self.observers.committed(played.changes, played.instances)
-        while played.handed:
-            self.executor.accept(played.handed.pop(0))
+        self.executor.accept(played.handed)
         self.correlator.look_again(played)
 
     @contextmanager

@@ -36,6 +36,7 @@ from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import EngineError, UnavailableError
 from bpm_engine.services.about import about_instance
 from bpm_engine.services.step import (
+    Done,
     Handoff,
     MessagesTakenError,
     Played,
@@ -46,6 +47,7 @@ from bpm_engine.services.step import (
 )
 from bpm_engine.services.transactional import GuardedConnection, run_in_transaction
 from bpm_engine.store import log, messages, quarantine
+from bpm_engine.store.changes import StaleTokensError
 from bpm_engine.store.failures import CommitUnknownError
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
@@ -130,7 +132,7 @@ class Committer:
             self.commit(batch)
         except Exception as error:
             logger.exception("a batch was lost to an error in the committer itself")
-            _fail(batch, error)
+            _tell(batch, error)
         finally:
             self._let_go(trees)
         return len(batch)
@@ -208,7 +210,7 @@ class Committer:
         return len(played.played)
 
     def _commit_all(self, batch: list[Submission], *, wait: bool = False) -> None:
-        problem = UnavailableError("its messages were taken by others again and again")
+        problem = UnavailableError("its rows were changed by others again and again")
         for attempt in range(self._config.attempts):
             played = Played()
             try:
@@ -216,6 +218,10 @@ class Committer:
             except MessagesTakenError as error:
                 batch = _without_messages(batch, error.message_ids)
                 if not batch:
+                    return
+            except StaleTokensError as error:
+                if not _forget_held(batch):
+                    self._split(batch, error)
                     return
             except UnavailableError as error:
                 logger.warning("commit of %d steps failed, attempt %d: %s", len(batch), attempt + 1, error)
@@ -274,7 +280,7 @@ class Committer:
     def _postpone(self, batch: list[Submission], problem: UnavailableError) -> None:
         """The database is away for long. Results of work wait for it; who asked is told."""
         again = [s for s in batch if s.patient] if self._threads and not self._stopping else []
-        _fail([s for s in batch if s not in again], problem)
+        _tell([s for s in batch if s not in again], problem)
         if again:
             self._pause(LONGEST)
             self.submit(again)
@@ -300,8 +306,7 @@ class Committer:
         self._quarantine(played)
         for submission, error in played.broken:
             self._set_apart(submission, error)
-        for submission in played.played:
-            _tell(submission, None)
+        _tell(played.played, None)
 
     def run_alone(self, call: Callable[[GuardedConnection], Stimulus], root: str, played: Played) -> None:
         """The step of a transactional handler: never in a batch, in the transaction it wrote in."""
@@ -334,7 +339,7 @@ class Committer:
         stimulus = submission.stimulus
         claim = claim_of(stimulus)
         if isinstance(error, UnreadableTreeError):  # the tree is in quarantine: no step of it can help
-            _tell(submission, error)
+            _tell([submission], error)
             return
         reason = f"{type(error).__name__}: {error}"
         if claim is not None and not (isinstance(stimulus, WorkFailed) and stimulus.final):
@@ -345,7 +350,7 @@ class Committer:
             halt = SuspendRequested(instance_id=submission.root, reason=f"ENGINE_ERROR {reason}"[:500])
             self.submit([Submission(stimulus=halt, root=submission.root)])
         else:
-            _tell(submission, error)
+            _tell([submission], error)
 
     def _quarantine(self, played: Played) -> None:
         """A tree that cannot be read becomes an incident, once; it is not met again by sweeps and claims."""
@@ -408,13 +413,13 @@ def _by_tree(submissions: list[Submission]) -> list[list[Submission]]:
 def _promise(submission: Submission) -> Future[Outcome]:
     future: Future[Outcome] = Future()
 
-    def done(finished: Submission, error: BaseException | None) -> None:
+    def done(_: Sequence[Submission], error: BaseException | None) -> None:
         if future.done():
             return
         if error is not None:
             future.set_exception(error if isinstance(error, EngineError) else _wrapped(error))
         else:
-            future.set_result(finished.outcome or Applied())
+            future.set_result(submission.outcome or Applied())
 
     submission.done = done
     return future
@@ -426,14 +431,14 @@ def _wrapped(error: BaseException) -> EngineError:
     return wrapped
 
 
-def _tell(submission: Submission, error: BaseException | None) -> None:
-    if submission.done is not None:
-        submission.done(submission, error)
-
-
-def _fail(batch: list[Submission], error: BaseException) -> None:
-    for submission in batch:
-        _tell(submission, error)
+def _tell(submissions: Sequence[Submission], error: BaseException | None) -> None:
+    """Who waits for several of them is told once."""
+    groups: dict[Done, list[Submission]] = {}
+    for submission in submissions:
+        if submission.done is not None:
+            groups.setdefault(submission.done, []).append(submission)
+    for done, group in groups.items():
+        done(group, error)
 
 
 def _without_messages(batch: list[Submission], taken: frozenset[str]) -> list[Submission]:
@@ -441,10 +446,18 @@ def _without_messages(batch: list[Submission], taken: frozenset[str]) -> list[Su
     for submission in batch:
         if submission.message in taken:
             submission.outcome = Stale("the message went to somebody else")
-            _tell(submission, None)
+            _tell([submission], None)
         else:
             left.append(submission)
     return left
+
+
+def _forget_held(batch: list[Submission]) -> bool:
+    """A lease was lost on what a worker believed to hold: look at the rows themselves. False: they were."""
+    relied = [submission for submission in batch if submission.held is not None]
+    for submission in relied:
+        submission.held = None
+    return bool(relied)
 
 
 def claim_of(stimulus: Stimulus) -> Claim | None:

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from time import monotonic
 from typing import Literal
 
@@ -52,6 +53,7 @@ from bpm_engine.store.values import check_variables
 
 logger = logging.getLogger("bpm_engine.executor")
 
+NONE: dict[str, str] = {}  # properties of a node that has none
 CHAIN = 20  # direct hand-offs in a row on one place, so that claims, and with them priorities, get their turn
 
 CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
@@ -129,8 +131,7 @@ class Executor:
         kept = {each.token.id for each in admitted}
         surplus = [each.claim for each in work if each.token.id not in kept]
         self._give_back(surplus, tell=False)  # first: what begins now may kill this process
-        for each in admitted:
-            self._begin(each)
+        self._begin(admitted)
         return len(admitted)
 
     def run_here(self) -> int:
@@ -179,7 +180,7 @@ class Executor:
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
             return self._without_handler(claimed)
-        return self._run(Running(claimed, handler, self._work(claimed)))
+        return self._run(self._running(claimed, handler))
 
     def _give_back(self, unwanted: Sequence[Claim], *, tell: bool = True) -> None:
         """Ready again, for anybody; if that fails, their leases run out. `tell`: wake up idle workers."""
@@ -210,32 +211,34 @@ class Executor:
 
     # -------------------------------------------------------------- direct hand-off
 
-    def handoff(self, token: Token, now: datetime) -> Token | None:
+    def handoff(self, token: Token, chain: int, now: datetime) -> Token | None:
         """Called inside a commit: whether this worker takes the token on at once, under a lease."""
         handler = self._handlers.get(token.topic or "")
         if handler is None or self._draining or not self._is_mine(handler.topic):
             return None
         if token.recoveries:  # what was just recovered goes through a claim, which knows whom to suspect
             return None
-        if self.hands.lengthen_chain(token.id) > CHAIN or not self._places.take(handler):
-            self.hands.break_chain(token.id)
+        if chain >= CHAIN or not self._places.take(handler):
             return None
         until = now + self.hands.lease(handler)
         return replace(token, state=TokenState.EXECUTING, lease_owner=self._config.worker, lease_until=until)
 
-    def accept(self, work: claims.Work) -> None:
-        """The commit that handed the token over is known: begin. Its place is taken already."""
-        handler = self._handlers.get(work.token.topic or "")
-        assert handler is not None
+    def accept(self, handed: list[claims.Work]) -> None:
+        """The commit that handed tokens over is known: begin them, and take them out of the list. Their
+        places are taken already."""
         if self._draining:
-            self._leave(handler)
-            self._give_back([work.claim])
+            self.reject([work.token for work in handed])
+            self._give_back([work.claim for work in handed])
+            handed.clear()
             return
-        try:
-            self._start(work, handler)
-        except BaseException:
-            self._leave(handler, self.hands.running(work.token.id))
-            raise
+        begun = [self._running(work, self._known(work)) for work in handed]
+        handed.clear()
+        self._start(begun)
+
+    def _known(self, work: claims.Work) -> Handler:
+        handler = self._handlers.get(work.token.topic or "")
+        assert handler is not None, "it was asked for when the work was handed over or admitted"
+        return handler
 
     def reject(self, tokens: list[Token]) -> None:
         """The commit that handed tokens over did not happen: their places are free again."""
@@ -252,8 +255,9 @@ class Executor:
         return not self._config.prefixes or topic.startswith(self._config.prefixes)
 
     def _leave(self, handler: Handler, running: Running | None = None, *, returning: bool = False) -> None:
-        if running is not None:
-            self.hands.leave(running, returning=returning)
+        """`returning`: its result is handed in, and the token may come back."""
+        if running is not None and not returning:
+            self.hands.leave(running)
         self._places.leave(handler, returning=returning)
         if running is not None and self._is_suspect(running.claimed.token):
             self._suspect = False
@@ -273,13 +277,16 @@ class Executor:
             self._suspect = self._suspect or suspect
             return True
 
-    def _begin(self, claimed: claims.Work) -> None:
-        """By its handler, or by the engine where it needs none."""
-        handler = self._handlers.get(claimed.token.topic or "")
-        if handler is None:
-            self._hand_in(self._without_handler(claimed), HandedIn(claimed, self._config.lease))
-        else:
-            self._start(claimed, handler)
+    def _begin(self, admitted: Sequence[claims.Work]) -> None:
+        """By their handlers, or by the engine where they need none."""
+        begun = []
+        for claimed in admitted:
+            handler = self._handlers.get(claimed.token.topic or "")
+            if handler is None:
+                self._hand_in(self._without_handler(claimed), HandedIn(claimed, self._config.lease))
+            else:
+                begun.append(self._running(claimed, handler))
+        self._start(begun)
 
     def _is_suspect(self, token: Token) -> bool:
         """A worker that dies takes all its work with it. Of what was lost again and again one at a time is
@@ -294,15 +301,24 @@ class Executor:
         failure = Failure(code="no_handler_registered", message=f"no handler is registered for {topic!r}")
         return WorkFailed(claim=claimed.claim, failure=failure, final=True)
 
-    def _start(self, claimed: claims.Work, handler: Handler) -> None:
-        running = Running(claimed, handler, self._work(claimed))
+    def _start(self, begun: list[Running]) -> None:
+        self.hands.take(begun)
+        for position, running in enumerate(begun):
+            try:
+                if running.handler.is_async:
+                    self._loop.run(self._run_async(running))
+                else:
+                    self._threads.put(running)
+            except BaseException:  # nobody may go on extending the leases of what does not run
+                for left in begun[position:]:
+                    self._leave(left.handler, left)
+                raise
+
+    def _running(self, claimed: claims.Work, handler: Handler) -> Running:
+        running = Running(claimed, claimed.claim, handler, self._work(claimed), self.hands.lease(handler))
         if handler.timeout is not None and not handler.is_async:
             running.deadline = monotonic() + handler.timeout.total_seconds()
-        self.hands.take(running)
-        if handler.is_async:
-            self._loop.run(self._run_async(running))
-        else:
-            self._threads.put(running)
+        return running
 
     def _work(self, claimed: claims.Work) -> Work:
         token, instance = claimed.token, claimed.instance
@@ -322,8 +338,8 @@ class Executor:
             tenant_id=token.tenant_id,
             correlation_id=instance.correlation_id,
             variables=claimed.variables,
-            properties=known.properties if known is not None else {},
-            _heartbeat=lambda: self.hands.extend_one(token.id),
+            properties=known.properties if known is not None else NONE,
+            _heartbeat=partial(self.hands.extend_one, token.id),
             _takes_value=known is not None and known.result_variable is not None,
         )
 
@@ -406,35 +422,32 @@ class Executor:
         if stimulus is None or running.given_up:
             self._leave(handler, running)
             return
-        returning = HandedIn(running.claimed, self.hands.lease(handler), handler)
-        self.hands.hand_in(returning)  # before it leaves: someone always extends its lease
-        self._leave(handler, running, returning=True)
-        self._hand_in(stimulus, returning)
+        self._hand_in(stimulus, HandedIn(running.claimed, running.lease, handler), running)
 
-    def _hand_in(self, stimulus: Stimulus, handed_in: HandedIn) -> None:
+    def _hand_in(self, stimulus: Stimulus, handed_in: HandedIn, running: Running | None = None) -> None:
         """Until it is committed the lease is extended, and it is tried again as often as needed."""
+        self.hands.hand_in(handed_in, running)
+        if running is not None:
+            self._leave(running.handler, running, returning=True)
         submission = self._submission(handed_in.claimed, stimulus)
         submission.patient = True
-        submission.done = self._forget
-        self.hands.hand_in(handed_in)
+        submission.done = self._settled
         self._committer.submit([submission])
 
-    def _forget(self, submission: Submission, error: BaseException | None) -> None:
-        claim = claim_of(submission.stimulus)
-        assert claim is not None
-        handed_in = self.hands.settle(claim)
-        if handed_in is not None and handed_in.handler is not None:
-            self._places.returned(handed_in.handler)
-        if error is not None:
-            logger.error(
-                "the result is lost, its lease will run out: %s", error, extra=_about(claim, handed_in)
-            )
-        elif isinstance(submission.outcome, Stale):
-            reason = submission.outcome.reason
-            logger.warning("the result is stale and dropped: %s", reason, extra=_about(claim, handed_in))
+    def _settled(self, submissions: Sequence[Submission], error: BaseException | None) -> None:
+        claims = {claim: s for s in submissions if (claim := claim_of(s.stimulus)) is not None}
+        handed_in = self.hands.settle(claims)
+        self._places.returned([each.handler for each in handed_in.values() if each.handler is not None])
+        for claim, submission in claims.items():
+            if error is not None:
+                about = _about(claim, handed_in.get(claim))
+                logger.error("the result is lost, its lease will run out: %s", error, extra=about)
+            elif isinstance(submission.outcome, Stale):
+                about, reason = _about(claim, handed_in.get(claim)), submission.outcome.reason
+                logger.warning("the result is stale and dropped: %s", reason, extra=about)
 
     def _submission(self, claimed: claims.Work, stimulus: Stimulus) -> Submission:
-        return Submission(stimulus=stimulus, root=claimed.token.root_instance_id)
+        return Submission(stimulus=stimulus, root=claimed.token.root_instance_id, held=claimed)
 
     def give_up_overdue(self) -> int:
         """The attempts of sync handlers whose time is up have failed; how many."""
@@ -442,7 +455,7 @@ class Executor:
         for running in overdue:
             failure = Failure(code="timeout", message=f"no result after {running.handler.timeout}")
             stimulus = WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
-            self._hand_in(stimulus, HandedIn(running.claimed, self.hands.lease(running.handler)))
+            self._hand_in(stimulus, HandedIn(running.claimed, running.lease))
         return len(overdue)
 
     # -------------------------------------------------------------- the end

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterable
 from datetime import timedelta
 from time import monotonic
 
@@ -33,26 +34,26 @@ class Hands:
         self._usual_lease = lease
         self._extension = extension
         self._lock = threading.Lock()
-        self._ended = threading.Condition(self._lock)  # notified whenever a handler has ended
+        self._emptied = threading.Condition(self._lock)  # notified when nothing runs any more
         self._running: dict[str, Running] = {}  # by token
         self._handed_in: dict[Claim, HandedIn] = {}
-        self._chains: dict[str, int] = {}  # by token: hand-offs in a row so far
 
     # -------------------------------------------------------------- runs
 
-    def take(self, running: Running) -> None:
+    def take(self, running: Iterable[Running]) -> None:
         with self._lock:
-            self._running[running.claim.token_id] = running
+            self._running.update((each.claim.token_id, each) for each in running)
 
-    def leave(self, running: Running, *, returning: bool) -> None:
-        """`returning`: its result is handed in, and the token may come back."""
+    def leave(self, running: Running) -> None:
         with self._lock:
-            # The same token may run here again by now, if the time of its former run was over.
-            if self._running.get(running.claim.token_id) is running:
-                del self._running[running.claim.token_id]
-                if not returning:
-                    self._chains.pop(running.claim.token_id, None)
-            self._ended.notify_all()
+            self._remove(running)
+
+    def _remove(self, running: Running) -> None:
+        """The same token may run here again by now, if the time of its former run was over."""
+        if self._running.get(running.claim.token_id) is running:
+            del self._running[running.claim.token_id]
+        if not self._running:
+            self._emptied.notify_all()
 
     def running(self, token_id: str) -> Running | None:
         with self._lock:
@@ -61,7 +62,7 @@ class Hands:
     def wait_until_empty(self, timeout: float) -> list[Running]:
         """What still runs when the time is up."""
         with self._lock:
-            self._ended.wait_for(lambda: not self._running, timeout)
+            self._emptied.wait_for(lambda: not self._running, timeout)
             return list(self._running.values())
 
     @property
@@ -70,33 +71,24 @@ class Hands:
             return len(self._running)
 
     def is_empty(self) -> bool:
-        """Nothing runs, nothing is on its way, nothing is remembered."""
+        """Nothing runs, nothing is on its way."""
         with self._lock:
-            return not (self._running or self._handed_in or self._chains)
+            return not (self._running or self._handed_in)
 
-    # -------------------------------------------------------------- hand-offs and results
+    # -------------------------------------------------------------- results
 
-    def lengthen_chain(self, token_id: str) -> int:
-        """How many hand-offs in a row this one makes."""
+    def hand_in(self, handed_in: HandedIn, running: Running | None = None) -> None:
+        """Until it is settled its lease is extended. `running`: the run that it is the result of."""
         with self._lock:
-            self._chains[token_id] = self._chains.get(token_id, 0) + 1
-            return self._chains[token_id]
+            self._handed_in[handed_in.claimed.claim] = handed_in
+            if running is not None:
+                self._remove(running)
 
-    def break_chain(self, token_id: str) -> None:
+    def settle(self, claims: Iterable[Claim]) -> dict[Claim, HandedIn]:
+        """Their results are committed, or lost; what is known of them."""
         with self._lock:
-            self._chains.pop(token_id, None)
-
-    def hand_in(self, handed_in: HandedIn) -> None:
-        """Until it is `settled` its lease is extended."""
-        self._handed_in[handed_in.claimed.claim] = handed_in
-
-    def settle(self, claim: Claim) -> HandedIn | None:
-        """Its result is committed, or lost."""
-        handed_in = self._handed_in.pop(claim, None)
-        with self._lock:
-            if claim.token_id not in self._running:  # it was not handed on
-                self._chains.pop(claim.token_id, None)
-        return handed_in
+            found = {claim: self._handed_in.pop(claim, None) for claim in claims}
+        return {claim: each for claim, each in found.items() if each is not None}
 
     # -------------------------------------------------------------- leases
 
@@ -115,8 +107,8 @@ class Hands:
         its lease or was cancelled learns it here."""
         with self._lock:
             running = list(self._running.values())
-        held = {each.claim: self.lease(each.handler) for each in running}
-        held |= {claim: each.lease for claim, each in list(self._handed_in.items())}
+            held = {each.claim: each.lease for each in running}
+            held |= {claim: each.lease for claim, each in self._handed_in.items()}
         if not held:
             return 0
         try:
@@ -139,7 +131,7 @@ class Hands:
             return False
         try:
             with self._store.transaction() as tx:
-                until = tx.now() + self.lease(running.handler)
+                until = tx.now() + running.lease
                 extension = claims.extend_leases(tx, [running.claim], until)
         except UnavailableError as error:
             about = about_claim(running.claimed)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterable
 
 from bpm_engine.handlers import Handler
 
@@ -25,7 +26,8 @@ class Places:
         self._threads = threads
         self._tasks = tasks
         self._most = most
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)  # notified when a place is free for claims
         self._taken: Counter[bool] = Counter()  # by handler.is_async
         self._returning: Counter[bool] = Counter()  # ended, the result is not committed
         self._topics: Counter[str] = Counter()
@@ -39,12 +41,12 @@ class Places:
             return self._free(has_async)
 
     def has(self, handler: Handler) -> bool:
-        with self._changed:
+        with self._lock:
             return self._has(handler)
 
     def take(self, handler: Handler) -> bool:
         """False: there is none."""
-        with self._changed:
+        with self._lock:
             if not self._has(handler):
                 return False
             self._taken[handler.is_async] += 1
@@ -53,7 +55,7 @@ class Places:
 
     def leave(self, handler: Handler, *, returning: bool = False) -> None:
         """`returning`: until `returned` is told."""
-        with self._changed:
+        with self._lock:
             self._taken[handler.is_async] -= 1
             self._topics[handler.topic] -= 1
             if returning:
@@ -61,9 +63,10 @@ class Places:
             else:
                 self._changed.notify_all()
 
-    def returned(self, handler: Handler) -> None:
-        with self._changed:
-            self._returning[handler.is_async] -= 1
+    def returned(self, handlers: Iterable[Handler]) -> None:
+        with self._lock:
+            for handler in handlers:
+                self._returning[handler.is_async] -= 1
             self._changed.notify_all()
 
     def note_duration(self, seconds: float) -> None:

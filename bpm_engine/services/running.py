@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+import msgspec
+
 from bpm_engine.core.stimuli import Claim, ErrorThrown, Failure, Stimulus, WorkFailed
 from bpm_engine.handlers import BpmnError, Handler, RetryLater, Work
 from bpm_engine.store import work as claims
@@ -15,21 +17,18 @@ from bpm_engine.store import work as claims
 @dataclass(slots=True, eq=False)
 class Running:
     claimed: claims.Work
+    claim: Claim
     handler: Handler
     work: Work
+    lease: timedelta  # extended while it runs, and then until its result is committed
     given_up: bool = False  # its time is over; the thread may still run, its result will be stale
     deadline: float | None = None
-
-    @property
-    def claim(self) -> Claim:
-        return self.claimed.claim
 
     def is_overdue(self, now: float) -> bool:
         return self.deadline is not None and self.deadline < now and not self.given_up
 
 
-@dataclass(frozen=True, slots=True)
-class HandedIn:
+class HandedIn(msgspec.Struct, frozen=True):
     """A result on its way to the committer."""
 
     claimed: claims.Work

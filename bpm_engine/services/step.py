@@ -35,11 +35,12 @@ from bpm_engine.store.notifications import News
 from bpm_engine.store.schema import DeliveryStatus
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.trees import Roots
-from bpm_engine.store.work import Work
+from bpm_engine.store.work import Work, claim_on
 
 logger = logging.getLogger("bpm_engine.step")
 
 GONE = (TokenState.COMPLETED, TokenState.CANCELLED)
+READY = TokenState.READY
 ROUNDS = 100  # of "the core needs more": each loads something new, so this is never reached by an honest core
 
 LOCKED = declare("step.locked", "the call trees are locked, nothing is loaded")
@@ -63,6 +64,10 @@ class Beginning:
     tokens: list[Token]
 
 
+Done = Callable[[Sequence["Submission"], BaseException | None], None]
+"""Told of submissions that came to their end together: committed, or failed with an error."""
+
+
 @dataclass(slots=True, eq=False)
 class Submission:
     """One stimulus on its way into a transaction."""
@@ -73,11 +78,12 @@ class Submission:
     message: str | None = None  # row of the message that it delivers
     incoming: Incoming | None = None  # a message from outside: who takes it is found in the transaction
     delivery: tuple[str, str] | None = None  # row of the signal delivery
+    held: Work | None = None  # the work that it is the answer to, as this worker knows it
     misses: int = 0  # how often its tree was busy
     patient: bool = False  # tried again however long the database is away: its claim tells when it is late
     outcome: Outcome | None = None
     beginning: Beginning | None = None  # of a start
-    done: Callable[[Submission, BaseException | None], None] | None = None
+    done: Done | None = None
 
 
 @dataclass(slots=True)
@@ -127,8 +133,9 @@ class Policy:
     message_buffer: int = 10_000  # unmatched messages kept per name
 
 
-Handoff = Callable[[Token, datetime], Token | None]
-"""Asked for each token that becomes Ready: the same token under a lease of this worker, or None."""
+Handoff = Callable[[Token, int, datetime], Token | None]
+"""Asked for each token that becomes Ready: the same token under a lease of this worker, or None. The number
+says how often in a row it has been handed on already."""
 
 
 class Step:
@@ -168,6 +175,7 @@ class Step:
         handoff: Handoff | None,
     ) -> None:
         game = _Game(tx, Lookup(self._cache), self._policy, roots)
+        game.remember(ready)
         game.load(loading.named(s.stimulus for s in ready))
         game.load_foreseen([s.stimulus for s in ready])
         crash_point(LOADED)
@@ -202,7 +210,7 @@ def _news(made: Changes) -> set[News]:
         News.EVENTS: made.outbox,
     }
     news = {kind for kind, rows in written.items() if rows}
-    if any(t.state is TokenState.READY for t in (*made.tokens.inserted, *made.tokens.updated)):
+    if any(t.state is READY for rows in (made.tokens.inserted, made.tokens.updated) for t in rows):
         news.add(News.WORK)
     return news
 
@@ -242,6 +250,23 @@ class _Game:
         self._policy = policy
         self._snapshot = roots.snapshot
         self._unreadable = dict(roots.unreadable)
+        self._chains: dict[str, int] = {}  # by token: how often it was handed on before
+
+    def remember(self, submissions: Iterable[Submission]) -> None:
+        """What a worker holds it need not load. A token under its lease is as it was when the lease began: if
+        the lease is lost after all, the fence at the write tells. Its instance is, if nothing was added to
+        its history meanwhile: no change of an instance is without an entry.
+        """
+        snapshot = self._snapshot
+        for submission in submissions:
+            held = submission.held
+            if held is None:
+                continue
+            snapshot.tokens[held.token.id] = held.token
+            self._chains[held.token.id] = held.chain
+            root = snapshot.scopes.get(held.instance.id)
+            if root is not None and root.seq == held.seq:
+                snapshot.instances[held.instance.id] = held.instance
 
     def load(self, needs: Needs) -> None:
         self._lookup.load(self._tx, needs)
@@ -308,28 +333,36 @@ class _Game:
 
     def hand_off(self, made: Changes, handoff: Handoff) -> list[Work]:
         """Write what this worker can do next as claimed already, in the same statement."""
-        scopes = {scope.id: scope for scope in made.scopes.inserted}
+        now = self._tx.now()
+        scopes = {scope.id: scope for rows in (made.scopes.updated, made.scopes.inserted) for scope in rows}
         instances = {i.id: i for i in (*made.instances.inserted, *made.instances.updated)}
         work = []
         for tokens in (made.tokens.inserted, made.tokens.updated):
             for index, token in enumerate(tokens):
-                if token.state is not TokenState.READY or token.held or token.topic is None:
+                if token.state is not READY or token.held or token.topic is None:
                     continue
-                claimed = handoff(token, self._tx.now())
-                if claimed is not None:
-                    tokens[index] = claimed
-                    instance = instances.get(token.instance_id) or self._snapshot.instances[token.instance_id]
-                    variables = self._visible(claimed, scopes, made.patches)
-                    work.append(Work(token=claimed, instance=instance, variables=variables))
+                chain = self._chains.get(token.id, 0)
+                claimed = handoff(token, chain, now)
+                if claimed is None:
+                    continue
+                tokens[index] = claimed
+                instance = instances.get(token.instance_id) or self._snapshot.instances[token.instance_id]
+                root = scopes.get(instance.id) or self._snapshot.scopes[instance.id]
+                variables = self._visible(claimed, scopes, made.patches)
+                work.append(Work(claimed, instance, variables, claim_on(claimed), root.seq, chain + 1))
         return work
 
-    def _visible(self, token: Token, new: dict[str, Scope], patches: dict[str, Variables]) -> Variables:
+    def _visible(self, token: Token, changed: dict[str, Scope], patches: dict[str, Variables]) -> Variables:
         """What the token sees after this step: the same that a later claim would load."""
-        layers: list[Variables] = [token.local or {}]
         place: str | None = token.scope_id
+        layers: list[Variables] = [token.local] if token.local else []
         while place is not None:
-            scope = new.get(place) or self._snapshot.scopes[place]
-            layers += [patches.get(place, {}), scope.variables, scope.loop or {}]
+            scope = changed.get(place) or self._snapshot.scopes[place]
+            if patch := patches.get(place):
+                layers.append(patch)
+            layers.append(scope.variables)
+            if scope.loop is not None:
+                layers.append(scope.loop)
             place = scope.parent_id
         visible: Variables = {}
         for layer in reversed(layers):

@@ -163,8 +163,11 @@ class _Loader:
     def _chains(self, scope_ids: set[str], token_ids: set[str]) -> None:
         """Outwards from tokens and scopes: scopes, the tokens that wait around them, instances, callers."""
         snapshot = self.snapshot
-        named = self._keep(snapshot.tokens, TOKEN, loading.TOKENS, token_ids) if token_ids else []
-        scope_ids = scope_ids | {token.scope_id for token in named}
+        unknown = token_ids - snapshot.tokens.keys()
+        if unknown:
+            self._keep(snapshot.tokens, TOKEN, loading.TOKENS, unknown)
+        tokens = snapshot.tokens
+        scope_ids = scope_ids | {tokens[each].scope_id for each in token_ids if each in tokens}
         missing = scope_ids - snapshot.scopes.keys()
         if missing:
             self._keep(snapshot.scopes, SCOPE, loading.SCOPES, missing)

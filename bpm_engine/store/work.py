@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from bpm_engine.core.external import MARK
@@ -50,17 +51,19 @@ class Topics:
     automatic: bool = True  # also tokens that need no handler but the engine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """A claimed token with all that its handler may see."""
+class Work(msgspec.Struct, frozen=True, gc=False):
+    """A claimed token with all that its handler may see, and that the worker need not read again."""
 
     token: Token
     instance: Instance
     variables: Variables  # of its scopes, inner ones before outer ones, then its own
+    claim: Claim
+    seq: int  # of the instance's history at most: while it is still that, the instance is as it is here
+    chain: int = 0  # tasks in a row that the token was handed on to by the commit of the one before
 
-    @property
-    def claim(self) -> Claim:
-        return Claim(token_id=self.token.id, version=self.token.version, owner=self.token.lease_owner or "")
+
+def claim_on(token: Token) -> Claim:
+    return Claim(token_id=token.id, version=token.version, owner=token.lease_owner or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +105,28 @@ def load_work(tx: Transaction, tokens: Sequence[Token]) -> list[Work]:
     """
     if not tokens:
         return []
-    instances = {i.id: i for i in INSTANCE.read(tx.execute(INSTANCES, _ids(t.instance_id for t in tokens)))}
     visible: dict[str, Variables] = {}
+    seqs: dict[str, int] = {}
     spoilt: set[str] = set()
     for row in tx.execute(VISIBLE_VARIABLES, _ids(t.scope_id for t in tokens)):
         if isinstance(row.variables, Unreadable) or isinstance(row.loop, Unreadable):
             spoilt.add(row.start)
             continue
-        layer = (row.loop or {}) | row.variables  # outermost first
+        seqs.setdefault(row.start, row.seq)  # outermost first: of the root scope
+        layer = (row.loop or {}) | row.variables
         visible[row.start] = visible.get(row.start, {}) | layer
+    # After the numbers of their histories: an instance that changes in between is newer than its number says.
+    instances = {i.id: i for i in INSTANCE.read(tx.execute(INSTANCES, _ids(t.instance_id for t in tokens)))}
     return [
         Work(
-            token=t,
-            instance=instances[t.instance_id],
-            variables=visible.get(t.scope_id, {}) | (t.local or {}),
+            t,
+            instances[t.instance_id],
+            visible.get(t.scope_id, {}) | (t.local or {}),
+            claim_on(t),
+            seqs[t.scope_id],
         )
         for t in tokens
-        if t.instance_id in instances and t.scope_id not in spoilt
+        if t.instance_id in instances and t.scope_id in seqs and t.scope_id not in spoilt
     ]
 
 
@@ -266,7 +274,7 @@ def _visible_variables() -> sa.Select[Any]:
     )
     chain = chain.union_all(outer)
     return (
-        sa.select(chain.c.start, scope.c.variables, scope.c.loop)
+        sa.select(chain.c.start, scope.c.variables, scope.c.loop, scope.c.seq)
         .join(scope, scope.c.id == chain.c.scope_id)
         .order_by(chain.c.distance.desc())
     )

@@ -12,7 +12,6 @@ from __future__ import annotations
 import faulthandler
 import importlib
 import json
-import logging
 import os
 import random
 import select
@@ -35,6 +34,7 @@ from bpm_engine import crash
 from bpm_engine.config import Config
 from bpm_engine.core.state import TokenState
 from bpm_engine.engine import Engine
+from bpm_engine.publishers import LogPublisher
 from bpm_engine.store.schema import token
 from bpm_engine.store.store import Store
 
@@ -257,13 +257,12 @@ def _serve(order: Order) -> NoReturn:
     os.dup2(descriptor, 2)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     faulthandler.register(signal.SIGUSR1)
-    logging.getLogger("bpm_engine.events").setLevel(logging.DEBUG)  # so that events have a receiver
     if order.crashes:
         _prepare_to_cut()
         for point, hit, action in order.crashes:
             crash.arm(point, hit, action)
     model = importlib.import_module(order.model)
-    publisher = model.publisher(order.ledger) if hasattr(model, "publisher") else None
+    publisher = model.publisher(order.ledger) if hasattr(model, "publisher") else LogPublisher()
     config = Config(worker_id=order.worker, **order.settings)
     engine = Engine(order.url, config=config, publisher=publisher)
     model.register(engine, order.ledger)
