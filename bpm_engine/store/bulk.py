@@ -34,6 +34,7 @@ PREFIX = "given_"  # a parameter must not have the name of a column that is set
 
 Values = Mapping[str, sa.ColumnElement[Any]]
 Row = msgspec.Struct | Sequence[object]
+MakeRow = Callable[[Any], Sequence[object]]
 Conversion = tuple[int, Callable[[Any], Any]]
 
 
@@ -47,7 +48,9 @@ class _Prepared:
 
 
 class Bulk:
-    """A write of rows with these columns. `fenced`: it may leave rows out, and its rows are counted."""
+    """A write of rows with these columns. `row` makes one of a record whose fields are not just these.
+    `fenced`: it may leave rows out, and its rows are counted.
+    """
 
     def __init__(
         self,
@@ -55,9 +58,11 @@ class Bulk:
         whole: Callable[[sa.Subquery], sa.Insert | sa.Update],
         each: sa.Executable,
         *,
+        row: MakeRow | None = None,
         fenced: bool = False,
     ) -> None:
         self._columns = columns
+        self._row = row
         self._whole = whole
         self._each = each
         self.fenced = fenced
@@ -71,6 +76,9 @@ class Bulk:
     def statement(self, parameter: str = "given") -> sa.Insert | sa.Update:
         """For this table alone."""
         return self._whole(row_source(self._columns, parameter))
+
+    def rows(self, given: Sequence[Row]) -> Sequence[Row]:
+        return given if self._row is None else [self._row(record) for record in given]
 
     def execute_each(self, tx: Transaction, rows: Iterable[Row]) -> int:
         """One by one; how many rows were written."""
@@ -122,12 +130,14 @@ def write(tx: Transaction, writes: Sequence[Write]) -> int:
 
 
 def _one_by_one(tx: Transaction, writes: Sequence[Write]) -> int:
-    written = [(each.bulk.fenced, each.bulk.execute_each(tx, each.rows)) for each in writes]
+    written = [(each.bulk.fenced, each.bulk.execute_each(tx, each.bulk.rows(each.rows))) for each in writes]
     return sum(number for fenced, number in written if fenced)
 
 
 def _together(tx: Transaction, writes: Sequence[Write]) -> int:
-    values: dict[str, object] = {_parameter(n): to_json(each.rows) for n, each in enumerate(writes)}
+    values: dict[str, object] = {
+        _parameter(n): to_json(each.bulk.rows(each.rows)) for n, each in enumerate(writes)
+    }
     statement = _statement(tuple(each.bulk for each in writes))
     passed: int = tx.execute(statement, values | {"now": tx.now()}).scalar_one()
     return passed
@@ -151,7 +161,11 @@ def _parameter(number: int) -> str:
 
 
 def inserting(
-    table: sa.Table, columns: Sequence[sa.Column[Any]], constants: Mapping[str, sa.ColumnElement[Any]]
+    table: sa.Table,
+    columns: Sequence[sa.Column[Any]],
+    constants: Mapping[str, sa.ColumnElement[Any]],
+    *,
+    row: MakeRow | None = None,
 ) -> Bulk:
     """INSERT of these columns, and of others with the same value in every row."""
     names = [*(column.name for column in columns), *constants]
@@ -160,16 +174,22 @@ def inserting(
         return table.insert().from_select(names, sa.select(*source.c, *constants.values()))
 
     given = _parameters(columns)
-    return Bulk(columns, whole, table.insert().values(**given, **constants))
+    return Bulk(columns, whole, table.insert().values(**given, **constants), row=row)
 
 
 def updating(
-    columns: Sequence[sa.Column[Any]], build: Callable[[Values], sa.Update], *, fenced: bool = False
+    columns: Sequence[sa.Column[Any]],
+    build: Callable[[Values], sa.Update],
+    *,
+    row: MakeRow | None = None,
+    fenced: bool = False,
 ) -> Bulk:
     """UPDATE of one row per given row; `build` makes the statement from the given values by name."""
-    return Bulk(
-        columns, lambda source: build(dict(source.c.items())), build(_parameters(columns)), fenced=fenced
-    )
+
+    def whole(source: sa.Subquery) -> sa.Update:
+        return build(dict(source.c.items()))
+
+    return Bulk(columns, whole, build(_parameters(columns)), row=row, fenced=fenced)
 
 
 def _parameters(columns: Sequence[sa.Column[Any]]) -> dict[str, sa.ColumnElement[Any]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any, NoReturn, TypeVar
 
 import sqlalchemy as sa
@@ -31,7 +32,10 @@ from bpm_engine.store.types import Json
 from bpm_engine.store.values import purge_time
 
 R = TypeVar("R", bound=Struct)
-IDENTITY = ("id", "tenant_id", "instance_id", "root_instance_id")
+# What a row never changes once it is there: not sent again with an update.
+FOR_LIFE = frozenset(
+    ("tenant_id", "instance_id", "root_instance_id", "scope_id", "mode", "parallel_group_id", "compensates")
+)
 COUNTERS = ("live", "parked", "inclusive_waiting", "conditional", "steps", "seq", "population")
 
 
@@ -70,7 +74,7 @@ def apply(tx: Transaction, changes: Changes, *, message_ttl: timedelta = timedel
     passed = write(
         tx,
         [
-            Write(INSERT_INSTANCES, _instance_rows(changes.instances.inserted), INSTANCES),
+            Write(INSERT_INSTANCES, changes.instances.inserted, INSTANCES),
             Write(INSERT_SCOPES, changes.scopes.inserted),
             Write(INSERT_TOKENS, changes.tokens.inserted, TOKENS),
             Write(INSERT_JOINS, changes.joins.inserted, JOINS),
@@ -80,7 +84,7 @@ def apply(tx: Transaction, changes: Changes, *, message_ttl: timedelta = timedel
             Write(INSERT_COMPENSATIONS, changes.compensations.inserted, COMPENSATIONS),
             Write(UPDATE_TOKENS, changes.tokens.updated, FENCED),
             *_scope_writes(changes.scopes.updated, changes.patches),
-            Write(UPDATE_INSTANCES, _instance_rows(changes.instances.updated), CHANGED),
+            Write(UPDATE_INSTANCES, changes.instances.updated, CHANGED),
             Write(UPDATE_JOINS, changes.joins.updated, FIRED_JOINS),
             Write(UPDATE_TIMERS, changes.timers.updated, ENDED_TIMERS),
             Write(UPDATE_SUBSCRIPTIONS, changes.subscriptions.updated, ENDED_WAITS),
@@ -100,11 +104,6 @@ def apply(tx: Transaction, changes: Changes, *, message_ttl: timedelta = timedel
     if changes.signals:
         fan_out(tx, changes.signals)
         crash_point(SIGNALLED)
-
-
-def _instance_rows(changed: Sequence[Instance]) -> list[tuple[Any, ...]]:
-    """With the time from which the row may be deleted, derived from its end and its retention."""
-    return [(*astuple(record), purge_time(record)) for record in changed]
 
 
 def _refuse(tx: Transaction, changed: Sequence[Token]) -> NoReturn:
@@ -138,28 +137,47 @@ def _scope_writes(changed: Sequence[Scope], patches: dict[str, Variables]) -> li
     return [Write(UPDATE_SCOPES, plain), Write(UPDATE_SCOPES_AND_VARIABLES, patched, VARIABLES)]
 
 
-def _inserting(shape: Shape[R], *more: sa.Column[Any], **constants: sa.ColumnElement[Any]) -> Bulk:
+def _inserting(shape: Shape[R], **constants: sa.ColumnElement[Any]) -> Bulk:
     """With the times of creation and update where the table has them."""
     times = {name: NOW for name in ("created_at", "updated_at") if name in shape.table.c}
-    return inserting(shape.table, [*shape.columns, *more], times | constants)
+    return inserting(shape.table, shape.columns, times | constants)
 
 
-def _updating(shape: Shape[R], *more: sa.Column[Any], fenced: bool = False) -> Bulk:
+def _updating(shape: Shape[R], *, fenced: bool = False) -> Bulk:
     """By id, with every column but those that never change. `fenced`: only a row that is still the one that
     the core saw.
     """
     table = shape.table
+    columns = _changeable(shape)
 
     def build(given: Values) -> sa.Update:
-        changed = {name: value for name, value in given.items() if name not in IDENTITY}
         seen = [table.c.version == given["version"] - ONE] if fenced else []
-        return table.update().values(**changed, updated_at=NOW).where(table.c.id == given["id"], *seen)
+        return _by_id(table, given).where(*seen)
 
-    return updating([*shape.columns, *more], build, fenced=fenced)
+    return updating(columns, build, row=attrgetter(*(column.name for column in columns)), fenced=fenced)
 
 
-INSERT_INSTANCES = _inserting(records.INSTANCE, process_instance.c.purge_at)
-UPDATE_INSTANCES = _updating(records.INSTANCE, process_instance.c.purge_at)
+def _changeable(shape: Shape[R]) -> list[sa.Column[Any]]:
+    return [column for column in shape.columns if column.name not in FOR_LIFE]
+
+
+def _by_id(table: sa.Table, given: Values) -> sa.Update:
+    changed = {name: value for name, value in given.items() if name != "id" and name not in FOR_LIFE}
+    return table.update().values(**changed, updated_at=NOW).where(table.c.id == given["id"])
+
+
+def _with_purge_time(of: Instance) -> tuple[object, ...]:
+    """From when on the row may be deleted is derived from its end and its retention."""
+    return (*astuple(of), purge_time(of))
+
+
+_INSTANCE_COLUMNS = [*records.INSTANCE.columns, process_instance.c.purge_at]
+INSERT_INSTANCES = inserting(
+    process_instance, _INSTANCE_COLUMNS, {"created_at": NOW, "updated_at": NOW}, row=_with_purge_time
+)
+UPDATE_INSTANCES = updating(
+    _INSTANCE_COLUMNS, lambda given: _by_id(process_instance, given), row=_with_purge_time
+)
 INSERT_SCOPES = _inserting(records.SCOPE)
 INSERT_TOKENS = _inserting(records.TOKEN)
 UPDATE_TOKENS = _updating(records.TOKEN, fenced=True)
