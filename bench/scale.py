@@ -16,7 +16,7 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,13 +28,17 @@ from _scale_timers import overdue
 from _server import databases  # also makes `support` importable
 from _workloads import seed
 from engine import TASKS, Measured
+from store import claim_time
 from support.postgres.databases import Databases
 
 from bpm_engine import Engine
+from bpm_engine.store import outbox
 
 BATCH = 2_000  # instances put there at once, while fewer than twice as many are open
 FINISHED_FOR = timedelta(days=29)  # a month of history: the next sweep of retention finds nothing
 DEARER = 1.3  # at most: a step with much history, an item of a large multi-instance
+SLOWER = 2  # times at most: looking for work
+WAITING = 5_000  # instances, while it is looked for
 ITEMS_BESIDE = 10_000
 ITEM_COUNTS = (1_000, 3_000, 10_000, 30_000)
 REPEATED = 10  # multi-instances at most, until the caller has made enough calls
@@ -69,6 +73,7 @@ def much_history(server: Databases, size: float, rounds: int) -> list[Measured]:
         fill_finished(full_url, full, finished, Span(now - FINISHED_FOR, now - timedelta(minutes=1)), say)
         settle(full_url)
         engines = {"empty": empty, "full": full}
+        polls = {name: _polls(engine) for name, engine in engines.items()}
         rates: dict[str, list[float]] = {name: [] for name in engines}
         for engine in engines.values():
             _sequences(engine, 200)  # warm
@@ -81,7 +86,30 @@ def much_history(server: Databases, size: float, rounds: int) -> list[Measured]:
         *(figure("S3 sequences, empty database", "steps/s", rate) for rate in rates["empty"]),
         *(figure("S3 sequences, much history", "steps/s", rate, f"{finished:,}") for rate in rates["full"]),
         at_most("S3 cost of a step, full beside empty", "times", ratio, DEARER),
+        *_compared_polls(polls["empty"], polls["full"]),
     ]
+
+
+def _polls(engine: Engine) -> dict[str, float]:
+    """Milliseconds of what looks for work, while much of it waits. The statistics of the planner are of a
+    quiet time: with much history they say that nothing ever waits."""
+    seed(engine, "w1", [{"n": 0}] * WAITING)
+    store = engine._runtime.store
+    times = []
+    for _ in range(30):
+        with store.transaction() as tx:
+            begun = time.perf_counter()
+            outbox.lease_events(tx, owner="w", limit=100, lease=timedelta(seconds=30))
+            times.append((time.perf_counter() - begun) * 1000)
+            tx.connection.rollback()
+    return {"claim of 100": claim_time(store, None), "lease of 100 events": statistics.median(times)}
+
+
+def _compared_polls(empty: dict[str, float], full: dict[str, float]) -> Iterator[Measured]:
+    for name, alone in empty.items():
+        yield figure(f"S3 {name}, empty database", "ms", alone, f"{WAITING:,} wait")
+        yield figure(f"S3 {name}, much history", "ms", full[name])
+        yield at_most(f"S3 {name}, full beside empty", "times", full[name] / alone, SLOWER)
 
 
 def many_items(server: Databases, size: float, rounds: int) -> list[Measured]:

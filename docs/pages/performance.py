@@ -88,7 +88,8 @@ does so with a fiftieth of it, in two minutes. Each figure is printed beside wha
   what memory it takes, how long a new instance takes meanwhile beside one on an idle engine, how late the
   timers of another tenant are. Workers are killed in between; in the end each timer has fired once.
 - **S2**: the memory of a worker after the first tenth of 200,000 instances, and after the last.
-- **S3**: a step with a million finished instances in the database, beside a step in an empty one.
+- **S3**: a step with a million finished instances in the database, beside a step in an empty one; the same of
+  a look for work while much of it waits.
 - **S4**: a new instance while a multi-instance of 10,000 items runs, beside one on an idle engine; and what
   an item of 30,000 costs, beside one of 1,000.
 """
