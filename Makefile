@@ -13,9 +13,10 @@ DEMO_ARGS ?=
 CHAOS_ARGS ?=
 # Which mutants, by name; all of them unless some are named
 MUTANTS_ARGS ?=
-# More for the benchmarks, such as BENCH_ARGS='--quick --write', SOAK_ARGS='--minutes 2'
+# More for the benchmarks, such as BENCH_ARGS='--quick --write', SOAK_ARGS='--minutes 2', SCALE_ARGS='--size 0.02'
 BENCH_ARGS ?=
 SOAK_ARGS ?=
+SCALE_ARGS ?=
 # Chance in `make faults` and `make simulate`
 SEED    ?= 1
 SEEDS   ?= 500
@@ -25,7 +26,7 @@ PYTEST_ARGS ?=
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test faults simulate check format bench soak chaos mutants docs clean
+.PHONY: help demo test faults simulate check format bench soak scale chaos mutants docs clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-8s %s\n", $$1, $$2 }'
@@ -57,6 +58,9 @@ bench: $(VENV)/.installed-bench ## Measure everything, beside the peers (some 20
 
 soak: $(VENV)/.installed-bench ## Mixed load for ten minutes: is it as fast and as small at the end as at the start?
 	@$(BIN)/python bench/soak.py $(SOAK_ARGS)
+
+scale: $(VENV)/.installed-bench ## A million overdue timers, a million finished instances, many items: does it hold?
+	@$(BIN)/python bench/scale.py $(SCALE_ARGS)
 
 chaos: $(VENV)/.installed-test ## Kill, stop and cut off everything while processes run; see that nothing is lost
 	@PYTHONPATH=tests $(BIN)/python -m support.chaos $(CHAOS_ARGS)

@@ -145,13 +145,14 @@ class Ends:
 
 
 def seed(engine: Engine, key: str, variables: list[dict[str, Any]]) -> list[str]:
-    """Instances in a few large transactions: how fast they are started is measured elsewhere."""
+    """Instances of the engine's tenant in a few large transactions: how fast they are started is measured
+    elsewhere."""
     definition = engine.definitions.get(key).id
     submissions = [
         Submission(
             stimulus=Started(
                 instance_id=(instance := new_id()),
-                tenant_id="default",
+                tenant_id=engine._caller.tenant,
                 definition_id=definition,
                 variables=values,
             ),
