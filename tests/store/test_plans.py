@@ -7,6 +7,8 @@ statement is stuck with: it must be right before the table has grown.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
 
 import psycopg
 import pytest
@@ -132,6 +134,63 @@ def test_a_claim_by_topic_uses_the_index_by_topic(growing: Store) -> None:
     with psycopg.connect(libpq_url(growing.config.url), autocommit=True) as connection:
         plan = explained(connection, work.claim_of_topics(growing.database))
     assert "token_ready_topic_idx" in plan
+
+
+QUIET = """
+INSERT INTO token (id, tenant_id, instance_id, root_instance_id, scope_id, node_id, state, mode, phase, held,
+    topic, priority, attempt, activation, recoveries, version, entered_at, created_at, updated_at)
+SELECT gen_random_uuid(), 'acme', i.id, i.id, gen_random_uuid(), 'task', '{state}', 'Forward', 'inside',
+    false, 'work', 0, 0, 1, 0, 1, now(), now(), now()
+FROM generate_series(1, {number}) n, (SELECT id FROM process_instance LIMIT 1) i;
+INSERT INTO event_outbox (id, tenant_id, instance_id, root_instance_id, seq, type, data, at, status, attempts,
+    next_at, published_at, updated_at)
+SELECT gen_random_uuid(), 'acme', gen_random_uuid(), gen_random_uuid(), n, 'e', '{{}}', now(), '{status}', 0,
+    now(), now(), now()
+FROM generate_series(1, {number}) n;
+"""
+
+
+def test_work_after_quiet_times_is_found_without_walking_through_all_of_it(
+    postgresql_databases: Databases,
+) -> None:
+    """Statistics of a database where all was done would tell the planner that nothing is ready or pending."""
+    from support.databases import SCHEMA
+
+    many = 3_000
+    with postgresql_databases.clone(SCHEMA) as url, Store(url, ManualClock()) as store:
+        with store.transaction() as tx:
+            changing.apply(tx, sample.started(sample.instance(), tokens=0))
+        with psycopg.connect(libpq_url(url), autocommit=True) as connection:
+            connection.execute(QUIET.format(state="Completed", status="Published", number=10 * many))
+            connection.execute("VACUUM ANALYZE")
+            connection.execute(QUIET.format(state="Ready", status="Pending", number=many))
+        when = datetime.now(UTC)
+        given = {"owner": "w", "limit": 100, "now": when, "until": when}
+        texts = {name: work._texts(()) for name in ("names", "excluded", "excluded_prefixes")}
+        topics = texts | {"prefixes": work._texts([""])}
+        for statement, values in (
+            (work.CLAIM, given),
+            (work.claim_of_topics(store.database), given | topics),
+            (outbox.LEASE_EVENTS, given),
+        ):
+            assert touched(store, statement, values) < 4 * many
+
+
+def touched(store: Store, statement: sa.Executable, values: dict[str, object]) -> int:
+    """The rows that its scans and joins have looked at, found or not."""
+    compiled = statement.compile(dialect=store.database.engine.dialect)
+    with psycopg.connect(libpq_url(store.config.url)) as connection:
+        query = f"EXPLAIN (ANALYZE, FORMAT JSON) {compiled}"
+        plan = connection.execute(query, dict(compiled.params) | values).fetchone()
+        connection.rollback()
+    assert plan is not None
+    return _rows(plan[0][0]["Plan"])
+
+
+def _rows(plan: dict[str, Any]) -> int:
+    looked = ("Actual Rows", "Rows Removed by Filter", "Rows Removed by Join Filter")
+    here = sum(plan.get(name, 0) for name in looked) * plan["Actual Loops"]
+    return int(here) + sum(_rows(inner) for inner in plan.get("Plans", ()))
 
 
 @pytest.mark.parametrize("name", [*POLLS, *LOADS])
