@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from time import monotonic
 
 from bpm_engine.core.changes import Applied, Outcome, Stale
 from bpm_engine.core.state import Token
@@ -60,6 +61,7 @@ LONGEST = 7  # doublings of the pause
 QUESTIONS = 30  # whether a commit happened: some half a minute
 CROWD = 32  # submissions that are worth a transaction beside the one that runs
 GATHER = 0.01  # seconds that fewer wait for it
+MOMENT = 0.25  # seconds without a commit after which this counts as idle
 
 COMMITTED = declare("step.committed", "the transaction is committed, nobody has been told")
 
@@ -92,6 +94,7 @@ class Committer:
         self._queue: deque[Submission] = deque()
         self._committing: set[str] = set()  # the trees that our threads are at
         self._busy = 0  # of our threads
+        self._last = 0.0  # by the monotonic clock: when a batch was last committed
         self._queued = threading.Condition()
         self._turn = threading.Lock()  # without threads of its own, one asking thread commits for all
         self._threads: list[threading.Thread] = []
@@ -156,7 +159,12 @@ class Committer:
         with self._queued:
             self._committing -= trees
             self._busy -= 1
+            self._last = monotonic()
             self._queued.notify_all()
+
+    def is_idle(self) -> bool:
+        """Whether nothing is queued, and has not been for a moment."""
+        return not self._queue and not self._busy and monotonic() - self._last > MOMENT
 
     def _is_work_left(self) -> bool:
         """Once something can be committed, or nothing is queued: another thread may be at the last tree."""

@@ -60,7 +60,7 @@ CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
 HERE = 100  # tokens claimed at once in the foreground
 ANY = frozenset({""})  # the prefix of every topic
 AGAIN = timedelta(seconds=1)  # until a handler runs again that had to end for our sake
-ROOM = 0.2  # seconds to wait for places before looking around again
+ROOM = 0.05  # seconds to wait for places before looking around again
 
 BEFORE = declare("handler.before", "the handler is about to run")
 RETURNED = declare("handler.returned", "the handler has returned, nothing is handed in")
@@ -218,7 +218,7 @@ class Executor:
             return None
         if token.recoveries:  # what was just recovered goes through a claim, which knows whom to suspect
             return None
-        if chain >= CHAIN or not self._places.take(handler):
+        if chain >= CHAIN or not self._places.take(handler, is_new=not chain):
             return None
         until = now + self.hands.lease(handler)
         return replace(token, state=TokenState.EXECUTING, lease_owner=self._config.worker, lease_until=until)

@@ -16,6 +16,7 @@ from bpm_engine.handlers import Handler
 
 AHEAD = 0.25  # seconds of work that threads hold beyond what they run
 SHORTEST = 0.0001  # seconds: a handler counts as no shorter
+SHARE = 4  # the part of the places that makes a claim worth its statement, and is left to claims
 WEIGHT = 0.1  # of the latest handler in the moving average
 
 
@@ -36,7 +37,7 @@ class Places:
     def wait(self, timeout: float, *, has_async: bool) -> int:
         """How many tokens to claim, once there is room enough to be worth a statement, or the time is up."""
         with self._changed:
-            worthwhile = max(1, self._window() // 4)
+            worthwhile = max(1, self._window() // SHARE)
             self._changed.wait_for(lambda: self._free(has_async) >= worthwhile, timeout)
             return self._free(has_async)
 
@@ -44,10 +45,12 @@ class Places:
         with self._lock:
             return self._has(handler)
 
-    def take(self, handler: Handler) -> bool:
-        """False: there is none."""
+    def take(self, handler: Handler, *, is_new: bool = False) -> bool:
+        """False: there is none. What a commit has made (`is_new`) leaves some to claims: the many items of
+        one instance would otherwise take them all, and whoever comes beside them would wait for a wave.
+        """
         with self._lock:
-            if not self._has(handler):
+            if not self._has(handler, is_new=is_new):
                 return False
             self._taken[handler.is_async] += 1
             self._topics[handler.topic] += 1
@@ -77,8 +80,10 @@ class Places:
         tasks = self._tasks - self._taken[True] - self._returning[True] if has_async else 0
         return max(threads, 0) + max(tasks, 0)
 
-    def _has(self, handler: Handler) -> bool:
+    def _has(self, handler: Handler, *, is_new: bool = False) -> bool:
         capacity = self._tasks if handler.is_async else self._window()
+        if is_new:
+            capacity -= capacity // SHARE
         below_limit = handler.limit is None or self._topics[handler.topic] < handler.limit
         return self._taken[handler.is_async] < capacity and below_limit
 

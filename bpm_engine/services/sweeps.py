@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 from bpm_engine.core.external import is_external
+from bpm_engine.core.state import Timer
 from bpm_engine.core.stimuli import LeaseExpired, TimerFired, WorkUnclaimed
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.services.committer import Committer
@@ -22,12 +23,19 @@ from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
 
 UNCLAIMED = 100  # tokens made incidents in one transaction
+PAGES = 10  # of a backlog of timers, before the loop may see that it is to stop
+BESIDE_OTHERS = 5  # a page is smaller by this while others commit
 TIMERS_FOUND = declare("timers.found", "due timers are found and their trees locked")
 LEASES_FOUND = declare("recovery.found", "expired leases are found and their trees locked")
 
 
 class TimerSweep:
-    """Fires what is due by the database's clock, earliest first; never early."""
+    """Fires what is due by the database's clock, earliest first; never early.
+
+    A backlog, as after a downtime, is worked off from both ends: what becomes due now, of whatever tenant,
+    does not wait for all that was due before it. Of one instance the earlier timer is always the first.
+    While others commit, pages are small: a page is what they may have to wait for.
+    """
 
     def __init__(self, store: Store, committer: Committer, batch: int = 500) -> None:
         self._store = store
@@ -37,37 +45,58 @@ class TimerSweep:
 
     def run_once(self) -> int:
         """How many were fired; what cannot be fired now does not count, or the loop would never rest."""
-        if self._after is None or self._store.database.is_embedded:
-            fired, self._after = self._sweep(self._after)
-        else:
-            fired, self._after = self._sweep_twice(self._after)
+        fired, _ = self._fire_earliest()
+        if self._after is not None:
+            fired += self._work_off()
         return fired or int(self._after is not None)
 
-    def _sweep_twice(self, after: timers.Key) -> tuple[int, timers.Key | None]:
-        """There are many: while one transaction waits for the server, another is thought out."""
+    def _work_off(self) -> int:
+        """While one transaction waits for the server, another is thought out."""
+        if self._store.database.is_embedded:
+            return self._fire_latest()[0]
         with ThreadPoolExecutor(1, "bpm-timers") as beside:
-            other = beside.submit(self._sweep, after)
-            fired, last = self._sweep(after)
-            more, further = other.result()
-        return fired + more, max(last, further) if last is not None and further is not None else None
+            other = beside.submit(_pages, self._fire_latest)
+            return _pages(self._fire_earliest) + other.result()
 
-    def _sweep(self, after: timers.Key | None) -> tuple[int, timers.Key | None]:
-        """One page; how many were fired, and where the next page begins (None: this was the last)."""
+    def _fire_earliest(self) -> tuple[int, bool]:
+        after = self._after
+        fired, last = self._sweep(lambda tx, page: timers.due_timers(tx, tx.now(), page, after))
+        self._after = last
+        return fired, last is not None
+
+    def _fire_latest(self) -> tuple[int, bool]:
+        fired, last = self._sweep(lambda tx, page: timers.latest_timers(tx, tx.now(), page))
+        return fired, last is not None and fired > 0
+
+    def _sweep(self, look: Callable[[Transaction, int], list[Timer]]) -> tuple[int, timers.Key | None]:
+        """One page; how many were fired, and its last timer, if there may be more."""
         found: list[timers.Key] = []
+        page = self._batch if self._committer.is_idle() else max(1, self._batch // BESIDE_OTHERS)
 
         def find(tx: Transaction) -> list[Submission]:
-            due = timers.due_timers(tx, tx.now(), self._batch, after)
+            due = look(tx, page)
             if due:
                 crash_point(TIMERS_FOUND)
             found[:] = [(t.due_at, t.id) for t in due]
             return [Submission(stimulus=TimerFired(timer_id=t.id), root=t.root_instance_id) for t in due]
 
         fired = self._committer.sweep(find)
-        return fired, found[-1] if len(found) == self._batch else None
+        return fired, found[-1] if len(found) == page else None
 
     def next_due(self) -> datetime | None:
         with self._store.reading() as tx:
             return timers.next_due(tx)
+
+
+def _pages(fire: Callable[[], tuple[int, bool]]) -> int:
+    """As long as there are more, for a while."""
+    total = 0
+    for _ in range(PAGES):
+        fired, is_more = fire()
+        total += fired
+        if not is_more:
+            break
+    return total
 
 
 class RecoverySweep:

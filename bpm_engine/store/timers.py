@@ -70,6 +70,11 @@ def due_timers(tx: Transaction, now: datetime, limit: int, after: Key | None = N
     return TIMER.read(tx.execute(DUE_TIMERS, values), {})
 
 
+def latest_timers(tx: Transaction, now: datetime, limit: int) -> list[Timer]:
+    """The same from the other end, latest first; none whose instance has an earlier one still to fire."""
+    return TIMER.read(tx.execute(LATEST_TIMERS, {"now": now, "limit": limit}), {})
+
+
 def next_due(tx: Transaction) -> datetime | None:
     """When the next timer or schedule is due: idle services sleep until then."""
     found = [tx.execute(statement).scalar() for statement in (NEXT_TIMER, NEXT_SCHEDULE)]
@@ -128,13 +133,25 @@ def _taking_roots(query: sa.Select[Any], root_instance_id: sa.ColumnElement[str]
 
 
 _DUE_AFTER = sa.tuple_(timer.c.due_at, timer.c.id) > sa.tuple_(sa.bindparam("due_at", type_=Instant), AFTER)
-DUE_TIMERS = _taking_roots(
+_DUE = (
     sa.select(*TIMER.columns)
     .join(process_instance, process_instance.c.id == timer.c.instance_id)
-    .where(timer.c.status == fixed(TimerStatus.SCHEDULED), timer.c.due_at <= NOW, _DUE_AFTER)
+    .where(timer.c.status == fixed(TimerStatus.SCHEDULED), timer.c.due_at <= NOW)
     .where(process_instance.c.status == InstanceStatus.RUNNING)
-    .order_by(timer.c.due_at, timer.c.id)
-    .limit(LIMIT),
+    .limit(LIMIT)
+)
+DUE_TIMERS = _taking_roots(
+    _DUE.where(_DUE_AFTER).order_by(timer.c.due_at, timer.c.id), timer.c.root_instance_id
+)
+_earlier = timer.alias("earlier")
+LATEST_TIMERS = _taking_roots(
+    _DUE.where(
+        ~sa.exists().where(
+            _earlier.c.instance_id == timer.c.instance_id,
+            _earlier.c.status == fixed(TimerStatus.SCHEDULED),
+            sa.tuple_(_earlier.c.due_at, _earlier.c.id) < sa.tuple_(timer.c.due_at, timer.c.id),
+        )
+    ).order_by(timer.c.due_at.desc(), timer.c.id.desc()),
     timer.c.root_instance_id,
 )
 NEXT_TIMER = sa.select(sa.func.min(timer.c.due_at)).where(timer.c.status == fixed(TimerStatus.SCHEDULED))

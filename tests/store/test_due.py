@@ -43,6 +43,30 @@ def test_due_timers_come_earliest_first_and_never_early(store: Store) -> None:
         assert timers.due_timers(tx, late.due_at - timedelta(microseconds=1), 10)[-1] == now
 
 
+def test_the_latest_timers_come_last_first_and_never_before_an_earlier_one_of_their_instance(
+    store: Store,
+) -> None:
+    changes = Changes()
+    due: dict[str, list[int]] = {"a": [-3], "b": [-2, -1], "c": [0], "d": [1]}
+    for seconds in due.values():
+        owner = sample.instance()
+        started = sample.started(owner)
+        changes.instances.inserted += started.instances.inserted
+        changes.scopes.inserted += started.scopes.inserted
+        changes.timers.inserted += [sample.timer(owner, due_at=NOW + each * SECOND) for each in seconds]
+    apply(store, changes)
+    a, b, b_later, c, d = changes.timers.inserted
+    with store.transaction() as tx:
+        assert timers.latest_timers(tx, NOW, 10) == [c, b, a]
+        assert timers.latest_timers(tx, NOW, 1) == [c]
+        assert timers.latest_timers(tx, NOW - SECOND, 10) == [b, a]
+    fired = Changes()
+    fired.timers.updated = [replace(b, status=TimerStatus.FIRED)]
+    apply(store, fired)
+    with store.transaction() as tx:
+        assert timers.latest_timers(tx, d.due_at, 10) == [d, c, b_later, a]
+
+
 def test_timers_that_are_not_scheduled_or_whose_instance_is_halted_do_not_fire(store: Store) -> None:
     for owner, status in (
         (sample.instance(), TimerStatus.FIRED),

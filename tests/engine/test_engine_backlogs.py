@@ -1,0 +1,89 @@
+"""Much that is due at once: what is due now does not wait for it. What a worker holds is not read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+from support.samples import WORK
+
+from bpm_engine import Engine
+from bpm_engine.testing import ManualClock
+
+SLEEP = """
+<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" id="file" targetNamespace="urn:test">
+  <process id="sleep" isExecutable="true">
+    <startEvent id="start"/>
+    <intermediateCatchEvent id="wait">
+      <timerEventDefinition><timeDate>${due}</timeDate></timerEventDefinition>
+    </intermediateCatchEvent>
+    <endEvent id="end"/>
+    <sequenceFlow id="a" sourceRef="start" targetRef="wait"/>
+    <sequenceFlow id="b" sourceRef="wait" targetRef="end"/>
+  </process>
+</definitions>
+"""
+
+
+def test_what_becomes_due_now_does_not_wait_for_a_backlog(
+    opening: Callable[..., Engine], clock: ManualClock
+) -> None:
+    engine = opening(timer_batch=2)
+    engine.deploy(SLEEP)
+    now = clock.now
+    for _ in range(100):
+        engine.start("sleep", {"due": (now + timedelta(hours=1)).isoformat()})
+    fresh = engine.tenant("acme")
+    fresh.deploy(SLEEP)
+    instance = fresh.start("sleep", {"due": (now + timedelta(hours=9)).isoformat()})
+    clock.advance("PT9H")
+    engine._runtime.timers.run_once()
+    assert fresh.instances.get(instance.id).status == "Completed"
+    assert engine.instances.count(status="Running"), "the backlog is not over"
+    engine.run_until_idle()
+    assert not engine.instances.count(status="Running")
+
+
+@pytest.mark.reliable
+def test_a_step_reads_the_root_scope_and_nothing_that_its_worker_holds(
+    opening: Callable[..., Engine],
+) -> None:
+    engine = opening()
+    engine.deploy(WORK)
+    engine.handler("work")(lambda given: {"done": True})
+    instance = engine.start("p")
+    read: list[str] = []
+
+    def note(connection: object, cursor: object, statement: str, *_: object) -> None:
+        words = statement.split()
+        if words[0] == "SELECT":
+            read.append(words[words.index("FROM") + 1].strip("(,"))
+
+    runtime = engine._runtime
+    submission = runtime.executor.run_chosen(lambda work: work[0])
+    assert submission is not None
+    sa.event.listen(runtime.store.database.engine, "before_cursor_execute", note)
+    runtime.committer.perform([submission])
+    assert read == ["scope"]
+    assert engine.instances.get(instance.id).status == "Completed"
+
+
+def test_a_step_sees_what_became_of_its_instance_while_the_handler_ran(
+    opening: Callable[..., Engine],
+) -> None:
+    engine = opening()
+    engine.deploy(WORK)
+    engine.handler("work")(lambda given: {"done": True})
+    instance = engine.start("p")
+    submission = engine._runtime.executor.run_chosen(lambda work: work[0])
+    assert submission is not None
+    engine.instances.suspend(instance.id)
+    engine._runtime.committer.perform([submission])
+    seen = engine.instances.get(instance.id)
+    assert (seen.status, seen.variables) == ("Suspended", {"done": True})
+    assert [token.state for token in seen.tokens] == ["Ready"], "the node is done, and the token rests"
+    engine.instances.resume(instance.id)
+    engine.run_until_idle()
+    assert engine.instances.get(instance.id).status == "Completed"
