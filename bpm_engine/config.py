@@ -53,7 +53,7 @@ class Config:
     drain_timeout: float = 30.0  # graceful stop: how long running handlers may take
 
     # --- the writer
-    batch: int = 300  # steps in one transaction, at most
+    batch: int = 500  # steps in one transaction, at most
     committers: int = 2  # transactions of this process at the same time: one thinks while the other waits
     poll: float = 1.0  # fallback when no wake-up comes
     wakeups: bool = True  # be woken by commits of others, not by polling alone
