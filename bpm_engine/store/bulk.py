@@ -43,7 +43,7 @@ class _Prepared:
     """The statement for one row, spelt for one database."""
 
     text: str
-    arrange: Callable[[Sequence[object]], tuple[object, ...]]  # the row and the time, as the text wants them
+    arrange: Callable[[Sequence[Any]], tuple[Any, ...]]  # the columns and the time, as the text wants them
     conversions: list[Conversion]
 
 
@@ -85,13 +85,13 @@ class Bulk:
         prepared = self._prepare(tx.connection.dialect)
         now = Instant.dialect_impl(tx.connection.dialect).bind_processor(tx.connection.dialect)
         assert now is not None
-        at = now(tx.now())
-        values = []
-        for row in rows:
-            value = [*(astuple(row) if isinstance(row, msgspec.Struct) else row), at]
-            for i, convert in prepared.conversions:
-                value[i] = convert(value[i])
-            values.append(prepared.arrange(value))
+        columns = list(
+            zip(*(astuple(row) if isinstance(row, msgspec.Struct) else row for row in rows), strict=True)
+        )
+        for i, convert in prepared.conversions:
+            columns[i] = _converted(columns[i], convert)
+        columns.append((now(tx.now()),) * len(columns[0]))
+        values = list(zip(*prepared.arrange(columns), strict=True))
         return tx.connection.exec_driver_sql(prepared.text, values).rowcount
 
     def _prepare(self, dialect: Dialect) -> _Prepared:
@@ -108,6 +108,14 @@ class Bulk:
                 conversions=[(i, convert) for i, convert in processors if convert],
             )
         return self._prepared[dialect.name]
+
+
+def _converted(column: tuple[Any, ...], convert: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """Most columns of a batch hold few different values: nothing, one status, one time for all."""
+    first = column[0]
+    if all(value is first for value in column):
+        return (convert(first),) * len(column)
+    return tuple(map(convert, column))
 
 
 @dataclass(frozen=True, slots=True)
