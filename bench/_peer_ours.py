@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from _peers import Outcome, Peer, Shift, Task, after, crew, until
 if TYPE_CHECKING:
     from bpm_engine import Engine
 
-SENDERS = 100
+SENDERS = 200
 LEAD = 3.0  # seconds until timers are due, and a moment for each of them
 
 
@@ -60,10 +59,11 @@ def _engine(url: str) -> Engine:
 
 
 def _messages(engine: Engine, done: Callable[[], int], task: Task) -> Outcome:
+    from _workloads import send_messages
+
     begun = time.perf_counter()
-    with engine.running(only=["recovery"]), ThreadPoolExecutor(SENDERS) as senders:
-        numbers = range(task.number)
-        list(senders.map(lambda n: engine.send_message("paid", correlation_key=f"A-{n}"), numbers))
+    with engine.running(only=["recovery"]):
+        send_messages(engine, task.number, SENDERS)
         outcome = until(done, task.number, task.seconds)
     return Outcome(outcome.done, time.perf_counter() - begun, outcome.note)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any
@@ -142,6 +143,17 @@ class Ends:
 
     def running(self, work: Work) -> AbstractContextManager[None]:
         return nullcontext()
+
+
+def send_messages(engine: Engine, number: int, senders: int) -> None:
+    """One to each waiting instance of W3, by as many threads, each its share one after the other."""
+
+    def send(sender: int) -> None:
+        for order in range(sender, number, senders):
+            engine.send_message("paid", correlation_key=f"A-{order}")
+
+    with ThreadPoolExecutor(senders) as pool:
+        list(pool.map(send, range(senders)))
 
 
 def seed(engine: Engine, key: str, variables: list[dict[str, Any]]) -> list[str]:

@@ -25,11 +25,24 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from _server import server_url  # also makes `support` importable
-from _workloads import FORK, ITEMS, MESSAGE, SAGA, SEQUENCE, SINGLE, TIMER, Ends, register, seed
+from _workloads import (
+    FORK,
+    ITEMS,
+    MESSAGE,
+    SAGA,
+    SEQUENCE,
+    SINGLE,
+    TIMER,
+    Ends,
+    register,
+    seed,
+    send_messages,
+)
 
 from bpm_engine import Config, Engine
 
 TASKS = 5
+SENDERS = 200
 WORKER = Path(__file__).with_name("_worker.py")
 DUE = timedelta(seconds=3)  # from the seeding of timers until they are due
 
@@ -72,12 +85,12 @@ def w2(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
 def w3(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
     number = int(10_000 * size)
     seed(engine, "w3", [{"order": f"A-{n}"} for n in range(number)])
-    with engine.running(), ThreadPoolExecutor(100) as senders:
+    with engine.running():
         begun = time.perf_counter()
-        list(senders.map(lambda n: engine.send_message("paid", correlation_key=f"A-{n}"), range(number)))
+        send_messages(engine, number, SENDERS)
         _until_done(engine, "w3")
         seconds = time.perf_counter() - begun
-    return [("W3 messages to waiting instances", "deliveries/s", number / seconds, "100 senders")]
+    return [("W3 messages to waiting instances", "deliveries/s", number / seconds, f"{SENDERS} senders")]
 
 
 def w4(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:

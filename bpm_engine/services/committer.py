@@ -15,7 +15,6 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from time import monotonic
 
@@ -110,11 +109,11 @@ class Committer:
 
     def perform(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Queue, and wait until all are committed; raises what went wrong."""
-        futures = [_promise(submission) for submission in submissions]
+        promises = [_Promise(submission) for submission in submissions]
         self.submit(submissions)
         if not self._threads:
             self._commit_here()
-        return [future.result() for future in futures]
+        return [promise.outcome() for promise in promises]
 
     def _commit_here(self) -> None:
         """One asking thread commits what all have queued; the others find theirs done at their turn."""
@@ -418,19 +417,30 @@ def _by_tree(submissions: list[Submission]) -> list[list[Submission]]:
     return list(trees.values())
 
 
-def _promise(submission: Submission) -> Future[Outcome]:
-    future: Future[Outcome] = Future()
+class _Promise:
+    """To wait for the end of a submission: a future of one lock, since every call from outside makes one."""
 
-    def done(_: Sequence[Submission], error: BaseException | None) -> None:
-        if future.done():
-            return
+    __slots__ = ("_error", "_lock", "_submission")
+
+    def __init__(self, submission: Submission) -> None:
+        self._submission = submission
+        self._error: BaseException | None = None
+        self._lock = threading.Lock()
+        self._lock.acquire()
+        submission.done = self._done
+
+    def _done(self, _: Sequence[Submission], error: BaseException | None) -> None:
+        if self._lock.locked():
+            self._error = error
+            self._lock.release()
+
+    def outcome(self) -> Outcome:
+        """Once it has ended; raises what went wrong."""
+        with self._lock:
+            error = self._error
         if error is not None:
-            future.set_exception(error if isinstance(error, EngineError) else _wrapped(error))
-        else:
-            future.set_result(submission.outcome or Applied())
-
-    submission.done = done
-    return future
+            raise error if isinstance(error, EngineError) else _wrapped(error)
+        return self._submission.outcome or Applied()
 
 
 def _wrapped(error: BaseException) -> EngineError:
