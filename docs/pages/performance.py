@@ -25,9 +25,10 @@ committed and flushed to disk. So the cost of a step is the cost of a few rows a
   One worker alone commits single steps, each waiting for the disk; a busy one commits hundreds at once. The
   busier the engine, the cheaper a step. [ADR 0003](../adr/0003-set-based-statements.md) has the comparison
   that decided this.
-- **Statements are few.** On a server a batch is loaded with three statements and written with one for all
-  tables, whatever the number of tokens. A sequence of tasks loads only its own rows.
-  [ADR 0013](../adr/0013-few-round-trips.md)
+- **Statements are few.** On a server a batch of a sequence reads one row per token, the root scope that it
+  locks, and is written with one statement for all tables, whatever the number of tokens. What a worker holds
+  under its lease is not read again. [ADR 0013](../adr/0013-few-round-trips.md),
+  [ADR 0014](../adr/0014-nothing-read-or-sent-twice.md)
 - **Work is handed on.** The commit that completes a task also claims the next one for the same worker, so a
   token needs no polling between its tasks. [ADR 0008](../adr/0008-places-and-hand-off.md)
 - **Definitions are compiled once.** Expressions are closures, reachability and joins are known from the
