@@ -1,9 +1,10 @@
 """Messages from outside, taken in by the writer's own transaction: written, matched and delivered together.
 
-`receive` comes before the call trees are locked: it writes the messages of the batch and finds who takes
-them. `settle` comes after the game. A message whose taker was busy, or had gone on by its turn, be it by
-another message of the same batch, is unwritten again and comes back with the next batch. So nothing is left
-between sending and delivery, and the sender's answer is what really happened.
+`receive` comes before the call trees are locked: it finds who takes the messages of the batch. Those with an
+id of their sender's are written first, since that tells duplicates; the others are written only if nobody
+takes them. `settle` comes after the game. A message whose taker was busy, or had gone on by its turn, be it
+by another message of the same batch, is unwritten again and comes back with the next batch. So nothing is
+left between sending and delivery, and the sender's answer is what really happened.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Incoming:
     ttl: timedelta  # zero: dropped unless somebody takes it now
     memory: timedelta  # how long at least its id is remembered once it is taken
     result: MessageResult | None = None
+    is_written: bool = False  # in the transaction that runs
 
     def row(self, now: datetime) -> Message:
         return Message(
@@ -93,14 +95,10 @@ def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) 
     found = [s for s in submissions if _starts_from_buffer(s)]
     if not incoming and not found:
         return submissions
-    # In one order everywhere: two transactions with the same message ids must not wait for each other.
-    incoming.sort(key=lambda each: (each.tenant_id, each.name, each.message_id or ""))
-    written = (
-        messages.add_messages(tx, [each.row(tx.now()) for each in incoming]) if incoming else frozenset()
-    )
-    if written:
-        crash_point(RECEIVED)
-    takers = _takers(tx, [*written, *(s.message for s in found if s.message is not None)], submissions)
+    for each in incoming:  # an attempt before this one may have been undone
+        each.result, each.is_written = None, False
+    duplicates = _write(tx, [each for each in incoming if each.message_id is not None])
+    takers = _takers(tx, [s.message for s in found if s.message is not None], submissions)
     ready = []
     begun: set[tuple[str, str | None]] = set()
     for submission in submissions:
@@ -111,7 +109,7 @@ def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) 
                 played.played.append(submission)
             else:
                 ready.append(submission)
-        elif message.id not in written:
+        elif message in duplicates:
             _answer(submission, MessageResult.DUPLICATE, played)
         elif (taker := takers.get(message.id)) is None:
             _answer(submission, message.unclaimed(), played)
@@ -120,10 +118,22 @@ def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) 
         ):
             played.busy.append(submission)
         else:
-            submission.message = message.id
+            submission.message = message.id if message.is_written else None
             submission.stimulus, submission.root = delivery(message.row(tx.now()), taker)
             ready.append(submission)
     return ready
+
+
+def _write(tx: Transaction, incoming: Sequence[Incoming]) -> list[Incoming]:
+    """Those that were here before."""
+    # In one order everywhere: two transactions with the same message ids must not wait for each other.
+    ordered = sorted(incoming, key=lambda each: (each.tenant_id, each.name, each.message_id or ""))
+    written = messages.add_messages(tx, [each.row(tx.now()) for each in ordered]) if ordered else frozenset()
+    if written:
+        crash_point(RECEIVED)
+    for each in ordered:
+        each.is_written = each.id in written
+    return [each for each in ordered if not each.is_written]
 
 
 def _starts_from_buffer(submission: Submission) -> bool:
@@ -134,11 +144,14 @@ def _starts_from_buffer(submission: Submission) -> bool:
 
 
 def _takers(
-    tx: Transaction, message_ids: Sequence[str], submissions: Sequence[Submission]
+    tx: Transaction, buffered: Sequence[str], submissions: Sequence[Submission]
 ) -> dict[str, Subscription | StartSubscription]:
     """Who takes each message. BPMN 10.6.6: where several messages can start a process, those with one key
     start one instance, also from two transactions. So the start is held, and then looked for anew."""
-    takers = {match.message_id: match.subscription for match in messages.match_messages(tx, message_ids)}
+    incoming = [s.incoming for s in submissions if s.incoming is not None]
+    written = [*buffered, *(each.id for each in incoming if each.is_written)]
+    arriving = [each.row(tx.now()) for each in incoming if each.message_id is None]
+    takers = _match(tx, written, arriving)
     keys = {s.incoming.id: s.incoming.correlation_key for s in submissions if s.incoming is not None}
     keys |= {
         s.message: s.stimulus.business_key
@@ -152,7 +165,15 @@ def _takers(
     ]
     if not starts or not inbox.hold_starts(tx, starts):
         return takers
-    return {match.message_id: match.subscription for match in messages.match_messages(tx, message_ids)}
+    return _match(tx, written, arriving)
+
+
+def _match(
+    tx: Transaction, written: Sequence[str], arriving: Sequence[Message]
+) -> dict[str, Subscription | StartSubscription]:
+    found = messages.match_messages(tx, written) if written else []
+    found += messages.match_arriving(tx, arriving) if arriving else []
+    return {match.message_id: match.subscription for match in found}
 
 
 def _may_still_start(
@@ -188,17 +209,21 @@ def _answer(submission: Submission, result: MessageResult, played: Played) -> No
 
 
 def settle(tx: Transaction, played: Played, *, last: bool, buffer: int) -> None:
-    """Say what became of each message; unwrite those that come again. `last`: they do not come again."""
-    for submission in [s for s in played.played if s.incoming is not None and s.message is not None]:
+    """Say what became of each message; write those that wait now, unwrite those that come again. `last`: they
+    do not come again."""
+    for submission in [s for s in played.played if s.incoming is not None and s.incoming.result is None]:
         _judge(submission, played, last=last)
     again = [s.incoming for s in (*played.busy, *(s for s, _ in played.broken)) if s.incoming is not None]
     settled = [s for s in played.played if s.incoming is not None]
     kept = [s for s in settled if s.incoming and s.incoming.result is MessageResult.BUFFERED]
+    _write(tx, [s.incoming for s in kept if s.incoming and not s.incoming.is_written])
     refused = _refuse_over(tx, kept, buffer) if kept else []
     dropped = [s.incoming for s in settled if s.incoming and s.incoming.result is MessageResult.DROPPED]
-    gone = [each.id for each in (*again, *dropped, *refused)]
+    gone = [each for each in (*again, *dropped, *refused) if each.is_written]
     if gone:
-        inbox.forget_messages(tx, gone)
+        inbox.forget_messages(tx, [each.id for each in gone])
+    for each in gone:
+        each.is_written = False
     played.messages += [s.incoming.id for s in kept if s.incoming and s.incoming not in refused]
 
 

@@ -148,12 +148,17 @@ def match_messages(tx: Transaction, message_ids: Iterable[str]) -> list[Match]:
     do not take messages. Two messages may be given the same subscription: deliver one and ask again for the
     other.
     """
-    return _matches(tx, TAKERS_OF_MESSAGES, message_ids)
+    return _matches(tx, TAKERS_OF_MESSAGES, {"ids": rows.ids(message_ids)})
+
+
+def match_arriving(tx: Transaction, arriving: Sequence[Message]) -> list[Match]:
+    """The same for messages that are not written."""
+    return _matches(tx, TAKERS_OF_ARRIVING, {"given": MESSAGE.given(arriving)})
 
 
 def match_subscriptions(tx: Transaction, subscription_ids: Iterable[str]) -> list[Match]:
     """For each of these open subscriptions the oldest buffered message that it would take."""
-    return _matches(tx, MESSAGES_FOR_TAKERS, subscription_ids)
+    return _matches(tx, MESSAGES_FOR_TAKERS, {"ids": rows.ids(subscription_ids)})
 
 
 def pair_buffered(tx: Transaction, limit: int, after: str | None = None) -> tuple[list[Match], str | None]:
@@ -238,8 +243,8 @@ def replace_start_subscriptions(
         tx.execute(ADD_STARTS, {"given": given, "now": tx.now()})
 
 
-def _matches(tx: Transaction, statement: sa.Select[Any], ids: Iterable[str]) -> list[Match]:
-    result = tx.execute(statement, {"ids": rows.ids(ids), "now": tx.now()}).all()
+def _matches(tx: Transaction, statement: sa.Select[Any], values: dict[str, str]) -> list[Match]:
+    result = tx.execute(statement, {**values, "now": tx.now()}).all()
     found = {s.id: s for s in _subscriptions(result)}
     taken_by = {row.message_id: row.taker_id for row in result}
     return [Match(message_id=m, subscription=found[s]) for m, s in taken_by.items() if s in found]
@@ -273,39 +278,45 @@ ADD_MESSAGES = (
     .returning(message.c.id)
 )
 IS_BUFFERED = message.c.status == fixed(MessageStatus.BUFFERED)
-IS_WAITING = sa.and_(
-    subscription.c.status == fixed(SubscriptionStatus.OPEN),
-    subscription.c.kind == SubscriptionKind.MESSAGE,
-    subscription.c.tenant_id == message.c.tenant_id,
-    subscription.c.name == message.c.name,
-    sa.or_(subscription.c.match.is_(None), contains(message.c.payload, subscription.c.match)),
-)
-BY_KEY = subscription.c.correlation_key == message.c.correlation_key
 BY_NAME = subscription.c.correlation_key.is_(None)  # a wait without a key takes any message of its name
 
 
-def _taker(key: sa.ColumnElement[bool], *, start: bool) -> sa.ScalarSelect[str]:
+def _taker(given: sa.FromClause, key: sa.ColumnElement[bool], *, start: bool) -> sa.ScalarSelect[str]:
     """The oldest subscription, by index; of an instance only while it runs."""
-    query = sa.select(subscription.c.id).where(IS_WAITING, key).order_by(subscription.c.id).limit(1)
+    is_waiting = sa.and_(
+        subscription.c.status == fixed(SubscriptionStatus.OPEN),
+        subscription.c.kind == SubscriptionKind.MESSAGE,
+        subscription.c.tenant_id == given.c.tenant_id,
+        subscription.c.name == given.c.name,
+        sa.or_(subscription.c.match.is_(None), contains(given.c.payload, subscription.c.match)),
+    )
+    query = sa.select(subscription.c.id).where(is_waiting, key).order_by(subscription.c.id).limit(1)
     if start:
-        return query.where(subscription.c.definition_id.is_not(None)).correlate(message).scalar_subquery()
+        return query.where(subscription.c.definition_id.is_not(None)).correlate(given).scalar_subquery()
     running = sa.exists().where(
         process_instance.c.id == subscription.c.instance_id,
         process_instance.c.status == InstanceStatus.RUNNING,
     )
-    return query.where(running).correlate(message).scalar_subquery()
+    return query.where(running).correlate(given).scalar_subquery()
 
 
-MATCH_MESSAGES = sa.select(
-    message.c.id.label("message_id"),
-    sa.func.coalesce(
-        _taker(BY_KEY, start=False),
-        _taker(BY_NAME, start=False),
-        _taker(BY_KEY, start=True),
-        _taker(BY_NAME, start=True),
+def _matching(given: sa.FromClause) -> sa.Select[Any]:
+    """Each of these messages, written or not, and its taker."""
+    by_key = subscription.c.correlation_key == given.c.correlation_key
+    taker = sa.func.coalesce(
+        _taker(given, by_key, start=False),
+        _taker(given, BY_NAME, start=False),
+        _taker(given, by_key, start=True),
+        _taker(given, BY_NAME, start=True),
         type_=Id,
-    ).label("subscription_id"),
-).where(message.c.id.in_(sa.select(id_source().c.id)), IS_BUFFERED, message.c.expires_at > NOW)
+    )
+    return sa.select(given.c.id.label("message_id"), taker.label("subscription_id"))
+
+
+MATCH_MESSAGES = _matching(message).where(
+    message.c.id.in_(sa.select(id_source().c.id)), IS_BUFFERED, message.c.expires_at > NOW
+)
+MATCH_ARRIVING = _matching(row_source(MESSAGE.columns))
 
 
 def _oldest_message(key: sa.ColumnElement[bool]) -> sa.ScalarSelect[str]:
@@ -346,6 +357,7 @@ def _with_takers(pairs: sa.Subquery) -> sa.Select[Any]:
 
 
 TAKERS_OF_MESSAGES = _with_takers(MATCH_MESSAGES.subquery("pairs"))
+TAKERS_OF_ARRIVING = _with_takers(MATCH_ARRIVING.subquery("pairs"))
 MESSAGES_FOR_TAKERS = _with_takers(MATCH_SUBSCRIPTIONS.subquery("pairs"))
 BUFFERED_PAGE = (
     sa.select(message.c.id)

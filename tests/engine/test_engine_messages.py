@@ -7,9 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from support.samples import HUMAN, LISTEN, PAPERS, STARTED_BY_MESSAGE, WAIT
 
 from bpm_engine import Engine, InvalidInputError, MessageResult, UnavailableError
+from bpm_engine.store.schema import message
 from bpm_engine.testing import ManualClock
 
 
@@ -22,6 +24,17 @@ def test_a_waiting_instance_takes_the_message_with_its_key(engine: Engine) -> No
     assert engine.instances.get(other.id).status == "Running"
     told = [entry for entry in engine.history.find(mine.id) if entry.kind == "delivered"]
     assert [entry.actor for entry in told] == ["bank"]
+
+
+@pytest.mark.parametrize(("message_id", "kept"), [(None, 0), ("m-1", 1)])
+def test_a_message_that_is_taken_at_once_is_kept_only_for_its_id(
+    engine: Engine, message_id: str | None, kept: int
+) -> None:
+    engine.deploy(WAIT)
+    engine.start("p", {"order": "A-1"})
+    assert engine.send_message("paid", "A-1", message_id=message_id) is MessageResult.DELIVERED
+    with engine.begin() as connection:
+        assert connection.scalar(sa.select(sa.func.count()).select_from(message)) == kept
 
 
 def test_a_message_that_comes_early_waits_for_its_instance(engine: Engine) -> None:
