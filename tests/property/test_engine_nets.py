@@ -21,7 +21,7 @@ from support.token_oracle import TooMany
 
 from bpm_engine.core.context import Limits
 
-FEW, MANY = 3, 2_000
+FEW, MANY = 3, 500
 SHARED_FIXTURE = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 NORMAL = settings(
     max_examples=FEW,
