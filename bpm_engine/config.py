@@ -73,13 +73,16 @@ class Config:
     steps: int = 1_000  # automatic steps of one stimulus in one transaction; the rest goes on in the next
     total_steps: int = 100_000  # automatic steps without a rest, until they are the incident ENDLESS_LOOP
     tokens: int = 100_000  # of one instance; a model may ask for fewer by bpm:maxTokens
-    # unfinished instances of one process and tenant, from which on `start` is refused; 0: any number
+    # unfinished instances of one process and tenant, from which on neither call nor message starts more;
+    # 0: any number
     instances: int = 0
+    tenant_instances: int = 0  # the same over all processes of one tenant
     call_depth: int = 32  # of processes that call processes
     repetitions: int = 100_000  # runs of one multi-instance activity
     recoveries: int = 10  # workers that may be lost with the same work, until it is the incident worker_lost
     message_ttl: float = 3600.0  # how long a message waits for a taker unless its sender says otherwise
-    message_buffer: int = 10_000  # unmatched messages kept per name
+    message_buffer: int = 10_000  # unmatched messages kept per tenant and name
+    tenant_messages: int = 0  # the same over all names of one tenant; 0: any number
     name_characters: int = 255  # of names and keys
 
     # --- services

@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bpm_engine.api.admission import Admission
 from bpm_engine.api.caller import Caller
 from bpm_engine.core.stimuli import MessageDelivered
 from bpm_engine.handlers import Duration
@@ -23,6 +24,7 @@ logger = logging.getLogger("bpm_engine.audit")
 class Sending:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
+        self._admission = Admission(caller)
 
     def message(
         self,
@@ -47,6 +49,9 @@ class Sending:
             message_id=message_id,
             ttl=memory if ttl is None else border.time_to_live(ttl),
             memory=memory,
+        )
+        self._admission.message(
+            name, correlation_key, message_id, kept=bool(incoming.ttl), connection=connection
         )
         stimulus = MessageDelivered(subscription_id="", payload=incoming.payload, message_id=message_id)
         submission = Submission(stimulus=stimulus, root=incoming.id, actor=actor, incoming=incoming)

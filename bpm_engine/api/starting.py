@@ -9,12 +9,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bpm_engine.api.admission import Admission
 from bpm_engine.api.caller import Caller
 from bpm_engine.api.instances import Instances
 from bpm_engine.api.views import InstanceView, instance_view
 from bpm_engine.core.state import Instance, Variables
 from bpm_engine.core.stimuli import Started
-from bpm_engine.errors import ConflictError, InvalidInputError, UnavailableError
+from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.handlers import Duration, span
 from bpm_engine.services.step import new_id
 from bpm_engine.store import search
@@ -28,6 +29,7 @@ class Starts:
     def __init__(self, caller: Caller, instances: Instances) -> None:
         self._caller = caller
         self._instances = instances
+        self._admission = Admission(caller)
 
     def start(
         self,
@@ -90,7 +92,7 @@ class Starts:
     def _start(
         self, definition: Version, stimulus: Started, actor: str | None, connection: sa.Connection | None
     ) -> InstanceView:
-        self._refuse_crowd(definition, connection)
+        self._admission.start(definition.key, connection)
         about = f"process {definition.key!r}"
         asked = self._caller.ask(
             stimulus, stimulus.instance_id, about=about, actor=actor, connection=connection
@@ -101,19 +103,6 @@ class Starts:
                 lambda: self._instances.get(stimulus.instance_id, connection=connection), connection
             )
         return instance_view(began.instance, began.variables, began.tokens)
-
-    def _refuse_crowd(self, definition: Version, connection: sa.Connection | None) -> None:
-        """Looked at before the start, so that several starts at the same moment may pass together."""
-        limit = self._caller.runtime.config.instances
-        if not limit:
-            return
-        with self._caller.reading(connection) as tx:
-            crowded = search.is_crowded(tx, self._caller.tenant, definition.key, limit)
-        if crowded:
-            raise UnavailableError(
-                f"{limit} instances of process {definition.key!r} have not ended yet (setting `instances`); "
-                "start again when there are fewer"
-            )
 
     def _earlier(
         self, definition: Version, stimulus: Started, connection: sa.Connection | None

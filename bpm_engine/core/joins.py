@@ -205,6 +205,8 @@ def _fire_inclusive(marking: Marking, scope: Scope) -> bool:
         here = [token for token in tokens if token.node_id == node_id and token.waiting_for is Waiting.JOIN]
         if not here or any(token.state is TokenState.FAILED for token in here):
             continue
+        if any(token.node_id == node_id and token.phase is Phase.ENTER for token in moving):
+            continue  # tokens that rest before the gateway are on its flows: they enter first
         elsewhere = [token.node_id for token in moving if token not in here]
         if node.kind is Kind.COMPLEX:
             if resets.settle(marking, node, here, elsewhere):

@@ -19,6 +19,7 @@ from bpm_engine.core.behaviours.activities import LOOP_COUNTER, goes_on
 from bpm_engine.core.draft import Touched
 from bpm_engine.core.effects import OpenLoop, OpenRepetition
 from bpm_engine.core.state import Json, Phase, Scope, Token, TokenState, Variables, Waiting
+from bpm_engine.core.variables import STANDARD_COUNTERS
 
 if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
@@ -122,6 +123,7 @@ def item_done(marking: Marking, visit: Visit) -> None:
         return
     output = None if spec.output_element is None else visit.json(spec.output_element)
     _count_items(marking, scope.id, active=-1, completed=1)
+    visit.known = _attributes(marking.draft.scope(scope.id))
     is_over = spec.completion is not None and visit.holds(spec.completion)
     events: list[EventSpec] = []
     if spec.behavior != "All":
@@ -170,6 +172,12 @@ def _spec(marking: Marking, scope: Scope) -> Repeat:
 def _counters(scope: Scope) -> dict[str, int]:
     assert scope.loop is not None
     return scope.loop
+
+
+def _attributes(scope: Scope) -> Variables:
+    """The counters by all their names: before variables of these names that a run has brought along."""
+    counters = _counters(scope)
+    return {**counters, **{name: counters[ours] for name, ours in STANDARD_COUNTERS.items()}}
 
 
 def _count_items(marking: Marking, scope_id: str, active: int = 0, completed: int = 0) -> None:

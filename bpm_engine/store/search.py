@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple
 
 import sqlalchemy as sa
 
-from bpm_engine.core.lifecycle import TERMINAL_INSTANCES
 from bpm_engine.core.state import (
     Instance,
     InstanceStatus,
@@ -193,26 +192,6 @@ def newest_instance(tx: Transaction, tenant_id: str) -> str | None:
         .order_by(process_instance.c.id.desc())
         .limit(1)
     ).scalar_one_or_none()
-
-
-def is_crowded(tx: Transaction, tenant_id: str, definition_key: str, limit: int) -> bool:
-    """Whether so many instances of the process have not ended; stops counting there."""
-    values = {"tenant": tenant_id, "key": definition_key, "before_last": limit - 1}
-    return tx.execute(LAST_OF_MANY, values).first() is not None
-
-
-LAST_OF_MANY = (
-    sa.select(process_instance.c.id)
-    .where(
-        process_instance.c.tenant_id == sa.bindparam("tenant", type_=sa.Text()),
-        process_instance.c.definition_key == sa.bindparam("key", type_=sa.Text()),
-        process_instance.c.status.in_(
-            [fixed(each) for each in InstanceStatus if each not in TERMINAL_INSTANCES]
-        ),
-    )
-    .offset(sa.bindparam("before_last", type_=sa.Integer()))
-    .limit(1)
-)
 
 
 def is_wanted(tx: Transaction, tenant_id: str, wanted: InstanceFilter, instance_id: str) -> bool:

@@ -126,7 +126,10 @@ GUARANTEES = (
     Guarantee(
         "An inclusive join fires once, when no token can reach it any more.",
         "It is decided whenever everything else rests, with reachability known from the deployment.",
-        ("property/test_unstructured.py::test_an_inclusive_join_fires_when_no_token_can_still_come",),
+        (
+            "property/test_unstructured.py::test_an_inclusive_join_fires_when_no_token_can_still_come",
+            "property/test_engine_nets.py::test_a_restart_after_every_step_changes_no_marking",
+        ),
     ),
     Guarantee(
         "What is undone is undone in reverse order of completion, one after the other, each at most once.",
@@ -187,7 +190,8 @@ GUARANTEES = (
     Guarantee(
         "One instance, or one tenant, cannot exhaust the engine.",
         "Limits on automatic steps, tokens, call depth, repetitions, variables and buffered messages; "
-        "if set, on unfinished instances per tenant and process.",
+        "if set, on unfinished instances per tenant and process, on all instances and on all messages of a "
+        "tenant.",
         (
             "unit/core/test_core_flow.py::test_an_endless_loop_of_automatic_nodes_becomes_an_incident",
             "unit/core/test_core_flow.py::test_a_token_explosion_stops_at_the_limit_with_nothing_half_done",
@@ -195,6 +199,9 @@ GUARANTEES = (
             "engine/test_engine_messages.py::test_unclaimed_messages_cannot_fill_the_database",
             "engine/test_engine_limits.py::"
             "test_a_process_with_too_many_unfinished_instances_takes_no_more_of_that_tenant",
+            "engine/test_engine_admission.py::"
+            "test_a_tenant_with_too_many_unfinished_instances_starts_no_process",
+            "engine/test_engine_admission.py::test_a_message_that_an_instance_waits_for_is_never_refused",
         ),
     ),
     Guarantee(

@@ -14,10 +14,11 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from support import rows as sample
+from support.databases import SCHEMA
 from support.postgres.databases import Databases, libpq_url
 
 from bpm_engine.store import changes as changing
-from bpm_engine.store import loading, messages, outbox, retention, timers, work
+from bpm_engine.store import crowds, loading, messages, outbox, retention, timers, work
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.store import Store
 
@@ -76,6 +77,8 @@ POLLS = {
     "expire messages": (messages.EXPIRE, "message_expiry_idx"),
     "purge messages": (messages.PURGE_MESSAGES, "message_purge_idx"),
     "pending deliveries": (messages.PENDING_DELIVERIES, "delivery_pending_idx"),
+    "a full buffer": (crowds.LAST_MESSAGE, "message_buffer_idx"),
+    "an expected message": (crowds.IS_EXPECTED, "subscription_match_idx"),
     "purgeable trees": (retention.PURGEABLE, "process_instance_purge_idx"),
 }
 LOADS = {
@@ -85,6 +88,24 @@ LOADS = {
     "waits of tokens": (loading.SUBSCRIPTIONS_OF_TOKENS, "subscription_token_idx"),
     "update tokens": (changing.UPDATE_TOKENS.statement(), "token_pkey"),
 }
+
+
+CROWDS = {
+    "a crowded process": (crowds.LAST_OF_PROCESS, "process_instance_status_idx"),
+    "a crowded tenant": (crowds.LAST_OF_TENANT, "process_instance_status_idx"),
+}
+# Few run, many have ended.
+FILL_ENDED = """
+INSERT INTO process_definition (id, tenant_id, key, version, name, xml, content_hash, deployment_id,
+    created_at)
+SELECT gen_random_uuid(), 'acme', 'process' || n, 1, '', '', n::text, gen_random_uuid(), now()
+FROM generate_series(1, 5) n;
+INSERT INTO process_instance (id, tenant_id, root_instance_id, depth, definition_id, definition_key,
+    definition_version, status, priority, version, started_at, created_at, updated_at)
+SELECT g, 'acme', g, 0, g, 'process' || n % 5, 1, CASE WHEN n % 500 = 0 THEN 'Running' ELSE 'Completed' END,
+    0, 1, now(), now(), now()
+FROM (SELECT n, gen_random_uuid() g FROM generate_series(1, 50000) n) made;
+"""
 
 
 def explained(connection: psycopg.Connection, statement: sa.Executable) -> str:
@@ -104,8 +125,6 @@ def explained(connection: psycopg.Connection, statement: sa.Executable) -> str:
 
 @pytest.fixture(scope="module")
 def growing(postgresql_databases: Databases) -> Iterator[Store]:
-    from support.databases import SCHEMA
-
     with postgresql_databases.clone(SCHEMA) as url, Store(url, ManualClock()) as store:
         with store.transaction() as tx:
             changing.apply(tx, sample.started(sample.instance(), tokens=0))
@@ -193,9 +212,22 @@ def _rows(plan: dict[str, Any]) -> int:
     return int(here) + sum(_rows(inner) for inner in plan.get("Plans", ()))
 
 
-@pytest.mark.parametrize("name", [*POLLS, *LOADS])
+def test_a_crowd_is_counted_past_those_that_have_ended(postgresql_databases: Databases) -> None:
+    with (
+        postgresql_databases.clone(SCHEMA) as url,
+        psycopg.connect(libpq_url(url), autocommit=True) as connection,
+    ):
+        for statement in FILL_ENDED.split(";\n"):
+            if statement.strip():
+                connection.execute(statement)
+        connection.execute("VACUUM ANALYZE")
+        plans = {name: explained(connection, statement) for name, (statement, _) in CROWDS.items()}
+    assert {name: plans[name] for name, (_, index) in CROWDS.items() if index not in plans[name]} == {}
+
+
+@pytest.mark.parametrize("name", [*POLLS, *LOADS, *CROWDS])
 def test_sqlite_uses_the_same_indexes(sqlite_store: Store, name: str) -> None:
-    statement, index = (POLLS | LOADS)[name]
+    statement, index = (POLLS | LOADS | CROWDS)[name]
     compiled = statement.compile(dialect=sqlite_store.database.engine.dialect)
     with sqlite_store.reading() as tx:
         query = f"EXPLAIN QUERY PLAN {compiled}"

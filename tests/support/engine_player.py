@@ -1,12 +1,14 @@
 """Plays a generated process through whole engines on a database, with the interface of `support.player`.
 
 What `Performance` looks at is read from the tables after every step, by an engine of its own. The engines
-that act take turns, may be replaced by new ones after every step, and may have faults.
+that act take turns, may be replaced by new ones after every step, and may have faults. A database in memory
+is that of the observer, which the others open by its address.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -25,10 +27,12 @@ from bpm_engine.core.state import Token, Variables
 from bpm_engine.services.step import Submission
 from bpm_engine.store import records
 from bpm_engine.store import work as claims
+from bpm_engine.store.sqlite import SQLite
 from bpm_engine.testing import ManualClock
 
 CONFIG = Config(auto_migrate=False, pool_size=2, lease=86_400, recoveries=1_000)
 MOST_TURNS = 1_000
+MEMORY = "sqlite://"
 
 
 class EnginePlayer(Player):
@@ -40,11 +44,12 @@ class EnginePlayer(Player):
         engines: int = 1,
         restarts: bool = False,
         faults: Faults | None = None,
+        config: Config = CONFIG,
     ) -> None:
         self._clock = ManualClock()
         super().__init__(*graphs, check=False)
-        self._url, self._restarts, self._faults = url, restarts, faults
-        self.observer = Engine(url, config=CONFIG, clock=self._clock)
+        self._url, self._restarts, self._faults, self._config = url, restarts, faults, config
+        self.observer = Engine(url, config=replace(config, auto_migrate=url == MEMORY), clock=self._clock)
         self.observer.deploy(xml)
         self._engines = [self._open() for _ in range(engines)]
 
@@ -53,7 +58,8 @@ class EnginePlayer(Player):
             engine.close()
 
     def _open(self) -> Engine:
-        engine = Engine(self._url, config=CONFIG, clock=self._clock)
+        engine = Engine(self._url, config=self._config, clock=self._clock)
+        _share(self.observer, engine)
         if self._faults is not None:
             self._faults.spoil(engine)
         return engine
@@ -89,6 +95,11 @@ class EnginePlayer(Player):
         self._go_on()
         return outcomes
 
+    def message(self, name: str, key: str | None = None, payload: Variables | None = None) -> str:
+        result = persistent(self._next().send_message)(name, key, payload, message_id=self.new_id())
+        self._go_on()
+        return result
+
     def claim(self, token: Token) -> s.Claim:
         (chosen,) = self._claimed(lambda work: work.token.id == token.id)
         return chosen.claim
@@ -109,7 +120,8 @@ class EnginePlayer(Player):
             done = persistent(runtime.committer.run_once)() + persistent(runtime.correlator.run_once)()
             rested = self._claimed(lambda work: work.token.topic is None)
             for each in rested:
-                runtime.perform([Submission(stimulus=s.Continued(claim=each.claim), root=self.root)])
+                going_on = Submission(stimulus=s.Continued(claim=each.claim), root=self.root)
+                persistent(self._next()._runtime.perform)([going_on])
             if not done and not rested:
                 self._look()
                 return
@@ -129,3 +141,13 @@ class EnginePlayer(Player):
             world.tasks.update_rows(records.TASK.read(tx.execute(sa.select(*records.TASK.columns))))
         self.world = world
         self.log = [entry for entries in rows.log.values() for entry in entries]
+
+
+def _share(owner: Engine, guest: Engine) -> None:
+    """The address of the database, also where it is in memory; and the statements that are compiled already,
+    on which most of a run would be spent in each new engine."""
+    known, other = owner._runtime.store.database, guest._runtime.store.database
+    other.engine.dialect = known.engine.dialect
+    other.engine._compiled_cache = known.engine._compiled_cache
+    if isinstance(known, SQLite) and isinstance(other, SQLite):
+        other._uri = known._uri

@@ -54,6 +54,7 @@ class Site:
 
         def stopped_outside() -> bool:
             worker.signal(signal.SIGSTOP)
+            wait_until(worker.is_stopped, f"every thread of {worker.name} is stopped")
             if self._no_transaction_is_open():
                 return True
             worker.signal(signal.SIGCONT)

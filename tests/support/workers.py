@@ -116,9 +116,11 @@ class Worker:
             raise AssertionError(f"worker {self.name} is still alive after {patience:g} s\n{self.output()}")
 
     def is_stopped(self) -> bool:
-        """By SIGSTOP: `T` in proc(5)."""
+        """By SIGSTOP, every thread: a thread that is inside a system call, such as for a lock, ends it first.
+        `T` in proc(5)."""
         with suppress(FileNotFoundError, ProcessLookupError):
-            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+            stats = [task / "stat" for task in Path(f"/proc/{self.pid}/task").iterdir()]
+            return all(stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in stats)
         return False
 
     def output(self) -> str:

@@ -66,6 +66,10 @@ class Net:
     links: frozenset[str] = frozenset()  # flows drawn as a pair of link events
     late: frozenset[str] = frozenset()  # flows that a complex gateway takes when it is reset
 
+    def without_links(self) -> Net:
+        """Where tokens may rest between the two events of a link, which to the oracle are one flow."""
+        return replace(self, links=frozenset())
+
     def quantity(self, node: str) -> Quantity:
         return self.quantities.get(node, Quantity())
 
@@ -83,6 +87,8 @@ class Net:
 
 
 INNER = (Kind.TASK, Kind.PASS, Kind.EXCLUSIVE, Kind.PARALLEL, Kind.INCLUSIVE)
+INCLUSIVE = (Kind.TASK, Kind.INCLUSIVE, Kind.EXCLUSIVE, Kind.PARALLEL)
+COMPLEX = (Kind.TASK, Kind.COMPLEX, Kind.EXCLUSIVE, Kind.PARALLEL, Kind.INCLUSIVE)
 
 
 @st.composite
