@@ -60,6 +60,7 @@ CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
 HERE = 100  # tokens claimed at once in the foreground
 ANY = frozenset({""})  # the prefix of every topic
 AGAIN = timedelta(seconds=1)  # until a handler runs again that had to end for our sake
+TURNS = 8  # of claims while there is more than fits: one of them begins at the end of the queue
 ROOM = 0.05  # seconds to wait for places before looking around again
 
 BEFORE = declare("handler.before", "the handler is about to run")
@@ -98,6 +99,8 @@ class Executor:
         self.hands = Hands(store, handlers, lease=config.lease, extension=config.extension)
         self._places = Places(threads=config.threads, tasks=config.tasks, most=config.batch)
         self._draining = False
+        self._is_behind = False  # the last claim left more in the queue
+        self._claims = 0  # since one began at the end of the queue
         self._transactions = threading.BoundedSemaphore(config.transactions)
         self._suspecting = threading.Lock()
         self._suspect = False  # whether a token runs that may have killed its last workers
@@ -126,7 +129,8 @@ class Executor:
             return 0
         if free <= 0:
             return 1
-        work = self._claim(free)
+        work = self._claim(free, last_first=self._is_turn_of_last())
+        self._is_behind = len(work) >= free
         admitted = [each for each in work if self._admit(each)]
         kept = {each.token.id for each in admitted}
         surplus = [each.claim for each in work if each.token.id not in kept]
@@ -162,10 +166,21 @@ class Executor:
         answer = self._run_here(chosen) if chosen is not None else None
         return self._submission(chosen, answer) if chosen is not None and answer is not None else None
 
-    def _claim(self, limit: int) -> list[claims.Work]:
+    def _is_turn_of_last(self) -> bool:
+        """Behind a long queue one claim in some begins at its end: with what came last, whoever's it is, and
+        with the lowest priority. So neither waits for all of the queue."""
+        self._claims = (self._claims + 1) % TURNS if self._is_behind else 0
+        return self._is_behind and self._claims == 0
+
+    def _claim(self, limit: int, *, last_first: bool = False) -> list[claims.Work]:
         with self._store.transaction() as tx:
             tokens = claims.claim_tokens(
-                tx, owner=self._config.worker, limit=limit, lease=self._config.lease, topics=self._wanted()
+                tx,
+                owner=self._config.worker,
+                limit=limit,
+                lease=self._config.lease,
+                topics=self._wanted(),
+                last_first=last_first,
             )
             work = claims.load_work(tx, tokens)
             own = {each.claim: self.hands.lease(self._handlers.get(each.token.topic or "")) for each in work}

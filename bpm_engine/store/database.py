@@ -75,7 +75,9 @@ class Database(Protocol):
 
     def now(self, connection: sa.Connection) -> datetime: ...
 
-    def ready_of_topics(self, topics: sa.CTE, limit: sa.BindParameter[int]) -> sa.Select[tuple[str, int]]:
-        """The best claimable tokens among these topics, locked: see `work.py`."""
+    def ready_of_topics(
+        self, topics: sa.CTE, limit: sa.BindParameter[int], *, last_first: bool
+    ) -> sa.Select[tuple[str, int]]:
+        """The best claimable tokens among these topics, or the last ones, locked: see `work.py`."""
 
     def close(self) -> None: ...

@@ -29,7 +29,7 @@ from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.failures import Failure, UnsafeDurabilityError
 from bpm_engine.store.notifications import Notifications
 from bpm_engine.store.rows import Field, contains, elements, merged
-from bpm_engine.store.schema import token
+from bpm_engine.store.schema import claim_order, token
 from bpm_engine.store.types import Instant, Jsonb, from_json
 
 MIGRATION_LOCK = 0x62706D  # any number nobody else uses: "bpm"
@@ -184,7 +184,9 @@ class PostgreSQL:
     def now(self, connection: sa.Connection) -> datetime:
         return self._clock.read(connection)
 
-    def ready_of_topics(self, topics: sa.CTE, limit: sa.BindParameter[int]) -> sa.Select[tuple[str, int]]:
+    def ready_of_topics(
+        self, topics: sa.CTE, limit: sa.BindParameter[int], *, last_first: bool
+    ) -> sa.Select[tuple[str, int]]:
         """The best of each topic by index, the best of these, then locks on as many as are wanted.
 
         Looking goes further than taking, since others may be about to take the same; locking what is only
@@ -194,14 +196,14 @@ class PostgreSQL:
         best = (
             sa.select(token.c.id, token.c.priority)
             .where(token.c.ready_topic == topics.c.topic)
-            .order_by(token.c.priority.desc(), token.c.id)
+            .order_by(*claim_order(token, last_first=last_first))
             .limit(reach)
             .lateral("best")
         )
         near = (
             sa.select(best.c.id)
             .select_from(topics.join(best, sa.true()))
-            .order_by(best.c.priority.desc(), best.c.id)
+            .order_by(*claim_order(best, last_first=last_first))
             .limit(reach)
             .cte("near")
         )
@@ -209,7 +211,7 @@ class PostgreSQL:
             sa.select(token.c.id, token.c.version)
             .join(near, near.c.id == token.c.id)
             .where(token.c.ready_topic.is_not(None))
-            .order_by(token.c.priority.desc(), token.c.id)
+            .order_by(*claim_order(token, last_first=last_first))
             .limit(limit)
             .with_for_update(skip_locked=True, of=token)
         )

@@ -28,7 +28,7 @@ from bpm_engine.store.containment import contains_text, merge
 from bpm_engine.store.failures import Failure, TransactionRetryError
 from bpm_engine.store.notifications import EVERYTHING, Bell, News
 from bpm_engine.store.rows import Field, contains, elements, merged
-from bpm_engine.store.schema import token
+from bpm_engine.store.schema import claim_order, token
 from bpm_engine.store.types import Jsonb, Timestamp, to_microseconds
 
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -180,7 +180,9 @@ class SQLite:
     def now(self, connection: sa.Connection) -> datetime:
         return datetime.now(UTC)
 
-    def ready_of_topics(self, topics: sa.CTE, limit: sa.BindParameter[int]) -> sa.Select[tuple[str, int]]:
+    def ready_of_topics(
+        self, topics: sa.CTE, limit: sa.BindParameter[int], *, last_first: bool
+    ) -> sa.Select[tuple[str, int]]:
         """The best of each topic by index, then the best of these. There is no LATERAL, but IN may
         correlate.
         """
@@ -188,14 +190,14 @@ class SQLite:
         best = (
             sa.select(other.c.id)
             .where(other.c.ready_topic == topics.c.topic)
-            .order_by(other.c.priority.desc(), other.c.id)
+            .order_by(*claim_order(other, last_first=last_first))
             .limit(limit)
             .correlate(topics)
         )
         return (
             sa.select(token.c.id, token.c.version)
             .select_from(topics.join(token, token.c.id.in_(best)))
-            .order_by(token.c.priority.desc(), token.c.id)
+            .order_by(*claim_order(token, last_first=last_first))
             .limit(limit)
         )
 

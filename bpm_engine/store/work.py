@@ -26,7 +26,7 @@ from bpm_engine.store import rows
 from bpm_engine.store.database import Database
 from bpm_engine.store.records import INSTANCE, TOKEN
 from bpm_engine.store.rows import id_source, row_source
-from bpm_engine.store.schema import FOR_EXECUTORS, process_instance, scope, token
+from bpm_engine.store.schema import FOR_EXECUTORS, claim_order, process_instance, scope, token
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Id, Instant, Unreadable
 
@@ -73,16 +73,22 @@ class Extension:
 
 
 def claim_tokens(
-    tx: Transaction, *, owner: str, limit: int, lease: timedelta, topics: Topics | None = None
+    tx: Transaction,
+    *,
+    owner: str,
+    limit: int,
+    lease: timedelta,
+    topics: Topics | None = None,
+    last_first: bool = False,
 ) -> list[Token]:
     """Up to `limit` Ready tokens, now Executing under `owner`'s lease; highest priority first, then oldest.
 
     `topics` None takes everything but what is for external workers. Tokens of halted instances (`held`) are
-    never taken.
+    never taken. `last_first`: from the other end of the queue.
     """
     values: dict[str, Any] = {"owner": owner, "limit": limit, "now": tx.now(), "until": tx.now() + lease}
     if topics is None:
-        claimed = tx.execute(CLAIM, values)
+        claimed = tx.execute(CLAIM_LAST if last_first else CLAIM, values)
     else:
         names = topics.names | {AUTOMATIC} if topics.automatic else topics.names
         values |= {
@@ -91,7 +97,7 @@ def claim_tokens(
             "excluded": _texts(topics.excluded),
             "excluded_prefixes": _texts(topics.excluded_prefixes),
         }
-        claimed = tx.execute(claim_of_topics(tx.database), values)
+        claimed = tx.execute(claim_of_topics(tx.database, last_first=last_first), values)
     tokens = sorted(TOKEN.read(claimed), key=lambda t: (-t.priority, t.id))
     if tokens:
         crash_point(CLAIMED)
@@ -190,14 +196,20 @@ def _claiming(candidates: sa.CTE) -> sa.sql.dml.ReturningUpdate[Any]:
 
 IS_READY = sa.and_(token.c.ready_topic.is_not(None), sa.text(FOR_EXECUTORS))
 
-CLAIM = _claiming(
-    sa.select(token.c.id, token.c.version)
-    .where(IS_READY)
-    .order_by(token.c.priority.desc(), token.c.id)
-    .limit(LIMIT)
-    .with_for_update(skip_locked=True)
-    .cte("candidates")
-)
+
+def _claim(*, last_first: bool) -> sa.sql.dml.ReturningUpdate[Any]:
+    return _claiming(
+        sa.select(token.c.id, token.c.version)
+        .where(IS_READY)
+        .order_by(*claim_order(token, last_first=last_first))
+        .limit(LIMIT)
+        .with_for_update(skip_locked=True)
+        .cte("candidates")
+    )
+
+
+CLAIM = _claim(last_first=False)
+CLAIM_LAST = _claim(last_first=True)
 
 
 def _topics() -> sa.CTE:
@@ -243,15 +255,15 @@ def _wanted_topics() -> sa.CTE:
     )
 
 
-_claims_of_topics: dict[type, sa.sql.dml.ReturningUpdate[Any]] = {}
+_claims_of_topics: dict[tuple[type, bool], sa.sql.dml.ReturningUpdate[Any]] = {}
 
 
-def claim_of_topics(database: Database) -> sa.sql.dml.ReturningUpdate[Any]:
+def claim_of_topics(database: Database, *, last_first: bool = False) -> sa.sql.dml.ReturningUpdate[Any]:
     """Built once per kind of database: how to take the best of each topic is what differs."""
-    kind = type(database)
+    kind = (type(database), last_first)
     if kind not in _claims_of_topics:
-        candidates = database.ready_of_topics(_wanted_topics(), LIMIT).cte("candidates")
-        _claims_of_topics[kind] = _claiming(candidates)
+        ready = database.ready_of_topics(_wanted_topics(), LIMIT, last_first=last_first)
+        _claims_of_topics[kind] = _claiming(ready.cte("candidates"))
     return _claims_of_topics[kind]
 
 

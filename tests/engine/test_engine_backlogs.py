@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 from support.samples import WORK
+from support.workers import wait_until
 
 from bpm_engine import Engine
 from bpm_engine.testing import ManualClock
@@ -44,6 +45,21 @@ def test_what_becomes_due_now_does_not_wait_for_a_backlog(
     assert engine.instances.count(status="Running"), "the backlog is not over"
     engine.run_until_idle()
     assert not engine.instances.count(status="Running")
+
+
+def test_who_comes_behind_a_long_queue_does_not_wait_for_all_of_it(opening: Callable[..., Engine]) -> None:
+    engine = opening(worker_threads=1, batch=1)
+    ran: list[str] = []
+    engine.handler("work")(lambda given: ran.append(given.tenant_id))
+    loud, quiet = engine.tenant("loud"), engine.tenant("quiet")
+    for tenant in (loud, quiet):
+        tenant.deploy(WORK)
+    for _ in range(60):
+        loud.start("p")
+    quiet.start("p", priority=-1)
+    with engine.running(only=["executor"]):
+        wait_until(lambda: len(ran) == 61, "all has run")
+    assert ran.index("quiet") < 40
 
 
 @pytest.mark.reliable

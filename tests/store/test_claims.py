@@ -62,6 +62,17 @@ def test_higher_priority_goes_first_then_the_older_token(store: Store) -> None:
     assert [t.id for t in claim(store)] == [d.id]
 
 
+@pytest.mark.parametrize("topics", [None, Topics(prefixes=frozenset({""}))])
+def test_a_claim_from_the_end_takes_the_lowest_priority_and_then_the_newest(
+    store: Store, topics: Topics | None
+) -> None:
+    a, b, c, d = prepare(store, {"priority": 1}, {"priority": 5}, {"priority": 1}, {"priority": 1})
+    with store.transaction() as tx:
+        last = work.claim_tokens(tx, owner="w", limit=2, lease=LEASE, topics=topics, last_first=True)
+    assert {t.id for t in last} == {c.id, d.id}
+    assert [t.id for t in claim(store, topics=topics)] == [b.id, a.id]
+
+
 @pytest.mark.parametrize("state", [state for state in TokenState if state is not TokenState.READY])
 def test_only_ready_tokens_are_claimed(store: Store, state: TokenState) -> None:
     prepare(store, {"state": state})

@@ -65,6 +65,7 @@ FROM generate_series(1, :number) n;
 
 POLLS = {
     "claim": (work.CLAIM, "token_ready_idx"),
+    "claim from the end": (work.CLAIM_LAST, "token_ready_idx"),
     "ready topics": (work.READY_TOPICS, "token_ready_topic_idx"),
     "due timers": (timers.DUE_TIMERS, "timer_due_idx"),
     "next timer": (timers.NEXT_TIMER, "timer_due_idx"),
@@ -189,6 +190,7 @@ def test_work_after_quiet_times_is_found_without_walking_through_all_of_it(
         topics = texts | {"prefixes": work._texts([""])}
         for statement, values in (
             (work.CLAIM, given),
+            (work.CLAIM_LAST, given),
             (work.claim_of_topics(store.database), given | topics),
             (outbox.LEASE_EVENTS, given),
         ):
