@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -145,7 +145,7 @@ class Demo:
             if begun >= looked + LOOK:
                 looked = begun
                 self._scene.progress = figures.look(self._engine)
-                self._upset(crew)
+            self._upset(crew)
             self._screen.turn(self._scene)
             time.sleep(max(0.0, TURN - (time.monotonic() - begun)))
         self._screen.turn(self._scene)
@@ -169,10 +169,10 @@ class Demo:
         scene = self._scene
         for worker in crew.crashed():
             raise EngineError(f"{worker.name} ended by itself; see {self._settings.log}")
-        if self._killed is None and self._is_time_to_kill(crew.workers[-1]):
-            self._killed = crew.workers[-1]
-            crew.kill(self._killed)
-            scene.note(f"{self._killed.name} (pid {self._killed.pid}) is killed with SIGKILL")
+        if self._killed is None and (victim := self._victim(crew.workers)) is not None:
+            self._killed = victim
+            crew.kill(victim)
+            scene.note(f"{victim.name} (pid {victim.pid}) is killed with SIGKILL")
             self._killed_at = scene.seconds
         taken_over = scene.progress.total("recovered")
         missed = taken_over > 0 or scene.seconds > self._killed_at + 3 * LEASE
@@ -181,13 +181,15 @@ class Demo:
             scene.note("its leases are over: the others take over what it had begun")
             self._hire(crew)
 
-    def _is_time_to_kill(self, victim: Worker) -> bool:
-        """In the middle of it all, with its hands full."""
+    def _victim(self, workers: Sequence[Worker]) -> Worker | None:
+        """In the middle of it all with its hands full, later with anything in them, in the end with nothing."""
         share = self._scene.progress.ended / self._settings.orders
         if share < 1 / 3:
-            return False
-        held = figures.held_by(self._engine, victim.name)
-        return held > 2 or (held > 0 and share >= 2 / 3)
+            return None
+        held = {worker.name: figures.held_by(self._engine, worker.name) for worker in workers}
+        busiest = max(workers, key=lambda worker: held[worker.name])
+        enough = 3 if share < 1 / 2 else 1 if share < 1 else 0
+        return busiest if held[busiest.name] >= enough else None
 
     def _ending(self, deployed: list[str], refused: list[str], seconds: float) -> Ending:
         engine = self._engine
