@@ -182,7 +182,7 @@ class Demo:
             self._hire(crew)
 
     def _victim(self, workers: Sequence[Worker]) -> Worker | None:
-        """In the middle of it all with its hands full, later with anything in them, at the end in any case."""
+        """In the middle of it all with full hands, later with anything in them, at the end in any case."""
         share = self._scene.progress.ended / self._settings.orders
         if share < 1 / 3:
             return None
