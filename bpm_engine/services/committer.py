@@ -59,7 +59,7 @@ PAUSE = 0.005  # seconds, doubled with each attempt and jittered
 LONGEST = 7  # doublings of the pause
 QUESTIONS = 30  # whether a commit happened: some half a minute
 CROWD = 64  # submissions that are worth a transaction beside the one that runs
-GATHER = 0.01  # seconds that fewer wait for it
+GATHER = 0.003  # seconds that fewer wait for it
 MOMENT = 0.25  # seconds without a commit after which this counts as idle
 
 COMMITTED = declare("step.committed", "the transaction is committed, nobody has been told")

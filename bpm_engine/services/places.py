@@ -82,10 +82,12 @@ class Places:
 
     def _has(self, handler: Handler, *, is_new: bool = False) -> bool:
         capacity = self._tasks if handler.is_async else self._window()
+        taken = self._taken[handler.is_async]
         if is_new:
             capacity -= capacity // SHARE
+            taken += self._returning[handler.is_async]
         below_limit = handler.limit is None or self._topics[handler.topic] < handler.limit
-        return self._taken[handler.is_async] < capacity and below_limit
+        return taken < capacity and below_limit
 
     def _window(self) -> int:
         """How many tokens to hold for the threads: what they do in a quarter of a second, so that quick
