@@ -38,12 +38,13 @@ committed and flushed to disk. So the cost of a step is the cost of a few rows a
 What costs more than it seems: large variables (what changed of a scope is written whole), very many tokens in
 one instance (they share one order), and a disk that is slow to flush.
 
-A profile of W1 in a quiet minute (py-spy, `pg_stat_statements`): a step takes 44 µs of Python and 54 µs of the
-server, writes 2,300 bytes of the log of the database, and shares its commit with 280 others on average. Of Python, the token game takes
-a quarter; taking over results, handing on and starting the next handlers another; making rows of records and
-records of rows a fifth. Of the server, two rows of history take a third, the token a quarter, variables and
-the event a fifth each. 92 % of the updates of tokens and 88 % of those of scopes are HOT. No lock is waited
-for: what another transaction holds is left to it.
+A profile of W1 in a quiet minute (py-spy, `pg_stat_statements`): a step takes 44 µs of Python and 54 µs of
+the server, writes 2,300 bytes of WAL, and shares its commit with some 280 others. Of Python the token game is
+about a quarter; taking results, handing on and starting the next handlers is about another; the rest is rows
+becoming records and records rows, and waiting for turns. Of what the server writes the two rows of history
+are about a third, the token, the variables and the event a fifth to a quarter each. 92 % of the updates of
+tokens and 88 % of those of scopes are HOT. No lock is waited for: what another transaction holds is left
+to it.
 
 ## Figures
 """
