@@ -13,11 +13,12 @@ import asyncio
 import dataclasses
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from time import monotonic
+from types import MappingProxyType
 from typing import Literal
 
 from msgspec.structs import replace
@@ -53,7 +54,7 @@ from bpm_engine.store.values import check_variables
 
 logger = logging.getLogger("bpm_engine.executor")
 
-NONE: dict[str, str] = {}  # properties of a node that has none
+NONE: Mapping[str, str] = MappingProxyType({})  # properties of a node that has none
 CHAIN = 20  # direct hand-offs in a row on one place, so that claims, and with them priorities, get their turn
 
 CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
