@@ -128,7 +128,7 @@ class Document:
         return cast("int | None", element.sourceline) or 0
 
 
-def read_document(data: bytes, limits: Limits = Limits()) -> Document:  # noqa: B008 - frozen, so shareable
+def read_document(data: bytes, limits: Limits = Limits()) -> Document:
     """Parse untrusted bytes; raises `DefinitionError` for anything that is not a harmless BPMN file."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError("a definition is read from bytes; files and addresses are opened by the caller")

@@ -264,7 +264,7 @@ def _fresh() -> tuple[list[str], list[str]]:
 
 
 @st.composite
-def trees(draw: st.DrawFn, shape: Shape = Shape()) -> Block:  # noqa: B008 - a frozen value
+def trees(draw: st.DrawFn, shape: Shape = Shape()) -> Block:
     """Depth is drawn as well: most examples are small, so that many are seen."""
     depth = number(draw, 1, shape.depth)
     return Grower(draw, replace(shape, depth=depth)).sequence(depth)
