@@ -8,8 +8,9 @@ merge patch of the keys that were written, not as the whole object.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -56,8 +57,12 @@ Outcome = Applied | Stale | Refused
 
 
 class Rows(msgspec.Struct, Generic[T]):
+    """`before`: the rows that the core has seen, by their keys, those of `updated` among them. Where it is
+    empty nobody knows what of a row has changed."""
+
     inserted: list[T] = []
     updated: list[T] = []
+    before: Mapping[Any, T] = {}
 
     def __bool__(self) -> bool:
         return bool(self.inserted or self.updated)

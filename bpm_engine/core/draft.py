@@ -96,7 +96,7 @@ class Table(msgspec.Struct, Generic[K, R]):
                 inserted.append(row)
             elif row != before:
                 updated.append(row)
-        return Rows(inserted, updated)
+        return Rows(inserted, updated, self.base)
 
     def _grouped(self, column: str) -> dict[Any, dict[K, None]]:
         group: dict[Any, dict[K, None]] = {}

@@ -239,6 +239,74 @@ def test_updated_records_come_back_as_they_were_updated(store: Store) -> None:
         assert read(store, shape) == expected
 
 
+TOKEN_CHANGES = {
+    "node_id": "next",
+    "state": TokenState.WAITING,
+    "phase": state.Phase.ENTER,
+    "held": True,
+    "waiting_for": state.Waiting.TIMER,
+    "topic": "other",
+    "priority": 4,
+    "attempt": 5,
+    "activation": 6,
+    "recoveries": 7,
+    "flow_id": "flow",
+    "loop_index": 8,
+    "local": {"one": True},  # which Python takes for 1
+    "output": True,
+    "lease_owner": "v",
+    "lease_until": datetime(2031, 1, 1, tzinfo=UTC),
+    "error": {"code": "X"},
+    "entered_at": datetime(2032, 1, 1, tzinfo=UTC),
+}
+SCOPE_CHANGES = {
+    "state": state.ScopeState.COMPENSATING,
+    "loop": {"one": True},
+    "written": ["a"],
+    "live": 2,
+    "parked": 3,
+    "inclusive_waiting": 4,
+    "conditional": 5,
+    "steps": 6,
+    "seq": 7,
+    "population": 8,
+}
+
+
+def test_whatever_changes_of_a_token_is_written(store: Store) -> None:
+    """Also what few steps change, beside what most do."""
+    assert {"id", "version", *TOKEN_CHANGES} == {*state.Token.__struct_fields__} - changing.FOR_LIFE
+    first = sample.started(*(sample.instance() for _ in TOKEN_CHANGES), local={"one": 1}, output=1)
+    apply(store, first)
+    second = Changes()
+    second.tokens.before = {token.id: token for token in first.tokens.inserted}
+    second.tokens.updated = [
+        replace(token, version=token.version + 1, **{name: value})
+        for token, (name, value) in zip(first.tokens.inserted, TOKEN_CHANGES.items(), strict=True)
+    ]
+    apply(store, second)
+    assert str(read(store, records.TOKEN)) == str(sorted(second.tokens.updated, key=lambda t: t.id))
+
+
+def test_whatever_changes_of_a_scope_is_written(store: Store) -> None:
+    first = sample.started(*(sample.instance() for _ in SCOPE_CHANGES))
+    first.scopes.inserted = [replace(scope, loop={"one": 1}) for scope in first.scopes.inserted]
+    apply(store, first)
+    second = Changes()
+    second.scopes.before = {scope.id: scope for scope in first.scopes.inserted}
+    second.scopes.updated = [
+        replace(scope, **{name: value})
+        for scope, (name, value) in zip(first.scopes.inserted, SCOPE_CHANGES.items(), strict=True)
+    ]
+    second.patches = {scope.id: {"n": n} for n, scope in enumerate(second.scopes.updated) if n % 2}
+    apply(store, second)
+    expected = [
+        replace(scope, variables=scope.variables | second.patches.get(scope.id, {}))
+        for scope in second.scopes.updated
+    ]
+    assert str(read(store, records.SCOPE)) == str(sorted(expected, key=lambda s: s.id))
+
+
 def test_a_patch_sets_the_written_keys_only_and_null_is_a_value(store: Store) -> None:
     owner = sample.instance()
     first = sample.started(owner)

@@ -110,6 +110,8 @@ def started(*instances: Instance, tokens: int = 1, **token_fields: Any) -> Chang
 def moved(tokens: list[Token], seq: int, *, state: TokenState = TokenState.READY) -> Changes:
     """One step of each token (of an instance of its own): token, variables, two log rows, one outbox row."""
     changes = Changes()
+    changes.tokens.before = {each.id: each for each in tokens}
+    changes.scopes.before = {each.scope_id: _around(each) for each in tokens}
     for each in tokens:
         owner = {name: getattr(each, name) for name in ("tenant_id", "instance_id", "root_instance_id")}
         changes.tokens.updated.append(
@@ -121,9 +123,7 @@ def moved(tokens: list[Token], seq: int, *, state: TokenState = TokenState.READY
                 activation=each.activation + 1,
             )
         )
-        changes.scopes.updated.append(
-            Scope(**owner, id=each.scope_id, node_id="process", live=1, seq=seq + 2)
-        )
+        changes.scopes.updated.append(replace(_around(each), seq=seq + 2))
         changes.patches[each.scope_id] = {"total": 120, "step": seq, "receipt": {"id": each.id, "paid": True}}
         for number, kind in ((seq + 1, LogKind.COMPLETED), (seq + 2, LogKind.ENTERED)):
             changes.log.append(
@@ -137,6 +137,11 @@ def moved(tokens: list[Token], seq: int, *, state: TokenState = TokenState.READY
             )
         )
     return changes
+
+
+def _around(of: Token) -> Scope:
+    owner = {name: getattr(of, name) for name in ("tenant_id", "instance_id", "root_instance_id")}
+    return Scope(**owner, id=of.scope_id, node_id="process", live=1)
 
 
 def _owned(of: Instance) -> dict[str, Any]:
