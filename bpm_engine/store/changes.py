@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
-from operator import attrgetter, is_
+from operator import attrgetter
 from typing import Any, NoReturn, TypeVar
 
 import sqlalchemy as sa
@@ -132,6 +132,39 @@ def _scope_writes(scopes: Rows[Scope], patches: dict[str, Variables]) -> list[Wr
     ]
 
 
+def _is_move(seen: Token, now: Token) -> bool:
+    """Whether no column has changed but those of MOVE. Written out, since every step asks. JSON has to be the
+    very same value: Python takes 1 and true for equal."""
+    return (
+        now.state is seen.state
+        and now.lease_owner == seen.lease_owner
+        and now.phase is seen.phase
+        and now.held is seen.held
+        and now.waiting_for is seen.waiting_for
+        and now.priority == seen.priority
+        and now.attempt == seen.attempt
+        and now.recoveries == seen.recoveries
+        and now.loop_index == seen.loop_index
+        and now.local is seen.local
+        and now.output is seen.output
+        and now.error is seen.error
+    )
+
+
+def _is_count(seen: Scope, now: Scope) -> bool:
+    """The same for COUNT."""
+    return (
+        now.state is seen.state
+        and now.live == seen.live
+        and now.population == seen.population
+        and now.parked == seen.parked
+        and now.inclusive_waiting == seen.inclusive_waiting
+        and now.conditional == seen.conditional
+        and now.loop is seen.loop
+        and now.written is seen.written
+    )
+
+
 def _parted(rows: Rows[R], is_usual: Callable[[R, R], bool]) -> tuple[list[R], list[R]]:
     """Those of which nothing has changed but what most steps change, and the others."""
     usual: list[R] = []
@@ -242,23 +275,8 @@ def _rows_of(names: Sequence[str]) -> Callable[[Iterable[Any]], Iterable[tuple[A
     return partial(map, attrgetter("id", *names))
 
 
-def _unchanged(columns: Iterable[sa.Column[Any]]) -> Callable[[Any, Any], bool]:
-    """Whether two records have the same in these columns. JSON has to be the very same value: Python takes 1
-    and true for equal."""
-    names = {column.name: column.type is Json for column in columns}
-    plain = attrgetter(*(name for name, is_json in names.items() if not is_json))
-    documents = attrgetter(*(name for name, is_json in names.items() if is_json))
-
-    def unchanged(one: Any, other: Any) -> bool:
-        return plain(one) == plain(other) and all(map(is_, documents(one), documents(other)))
-
-    return unchanged
-
-
 _count = _rows_of(COUNT)
 _whole = _rows_of(_WHOLE)
-_is_move = _unchanged(c for c in _changeable(records.TOKEN) if c.name not in ("id", *MOVE))
-_is_count = _unchanged(scope.c[name] for name in _WHOLE if name not in COUNT)
 UPDATE_PLACES = updating(
     [scope.c.id, scope.c.node_id],
     lambda given: (
