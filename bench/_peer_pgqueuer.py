@@ -2,16 +2,22 @@
 
 W1: each job enqueues the next one. W2: four jobs per instance, and a row that counts down to the join. W3: a
 message is a job that marks the row of who waits. W4: jobs that may be executed from a moment on.
+
+A job is done when it is out of the queue: its end is written with those of others some time after its
+function has returned, and until then a crash repeats it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from _peers import Crew, Outcome, Peer, Shift, Task, after, crew, until
+import psycopg
+from _peers import Outcome, Peer, Shift, Task, after, crew, until
 
 BATCH = 50
 SENDERS = 16
@@ -20,6 +26,8 @@ ROWS = "CREATE TABLE bench_row (id bigint PRIMARY KEY, missing int NOT NULL)"
 SEED = "INSERT INTO bench_row SELECT n, 4 FROM generate_series(0, $1::bigint) AS n"
 ARRIVE = "UPDATE bench_row SET missing = missing - 1 WHERE id = $1 RETURNING missing"
 DELIVER = "UPDATE bench_row SET missing = 0 WHERE id = $1"
+LEFT = "SELECT count(*) FROM pgqueuer"
+JOBS = {"W2": 4}  # of one instance at the same time
 
 
 def run(task: Task) -> Outcome:
@@ -28,13 +36,25 @@ def run(task: Task) -> Outcome:
     uvloop.run(_install(task))
     if task.workload in ("W1", "W2"):
         uvloop.run(_seed(task))
-    with crew(_work, task, lead=2 + task.number / 500) as workers:
+    with crew(_work, task, lead=2 + task.number / 500) as workers, _counting(task) as done:
         if task.workload == "W4":
             uvloop.run(_seed(task, workers.due()))
-            return after(workers.due(), workers.count, task)
+            return after(workers.due(), done, task)
         if task.workload == "W3":
-            return uvloop.run(_send(task, workers))
-        return until(workers.count, task.number, task.seconds)
+            return uvloop.run(_send(task, done))
+        return until(done, task.number, task.seconds)
+
+
+@contextmanager
+def _counting(task: Task) -> Iterator[Callable[[], int]]:
+    """How many instances have no job left, once all of them have had one."""
+    with psycopg.connect(task.url, autocommit=True) as connection:
+
+        def done() -> int:
+            (left,) = connection.execute(LEFT).fetchone() or (0,)
+            return task.number - min(task.number, -(-left // JOBS.get(task.workload, 1)))
+
+        yield done
 
 
 async def _install(task: Task) -> None:
@@ -65,7 +85,7 @@ async def _seed(task: Task, due: float | None = None) -> None:
     await connection.close()
 
 
-async def _send(task: Task, workers: Crew) -> Outcome:
+async def _send(task: Task, done: Callable[[], int]) -> Outcome:
     import asyncpg
     from pgqueuer.db import AsyncpgDriver
     from pgqueuer.queries import Queries
@@ -78,9 +98,8 @@ async def _send(task: Task, workers: Crew) -> Outcome:
             await queries.enqueue("W3", f"{number}:0".encode())
 
     begun = time.perf_counter()
-    senders = asyncio.gather(*(send(sender) for sender in range(SENDERS)))
-    outcome = await asyncio.to_thread(until, workers.count, task.number, task.seconds)
-    await senders
+    await asyncio.gather(*(send(sender) for sender in range(SENDERS)))
+    outcome = await asyncio.to_thread(until, done, task.number, task.seconds)
     return Outcome(outcome.done, time.perf_counter() - begun, outcome.note)
 
 
@@ -106,24 +125,20 @@ async def _worker(shift: Shift, task: Task) -> None:
     @app.entrypoint("W1")
     async def step(job: Job) -> None:
         instance, number = numbers(job)
-        if number == 4:
-            shift.done()
-        else:
+        if number < 4:
             await queries.enqueue("W1", f"{instance}:{number + 1}".encode())
 
     @app.entrypoint("W2")
     async def branch(job: Job) -> None:
-        if await pool.fetchval(ARRIVE, numbers(job)[0]) == 0:
-            shift.done()
+        await pool.fetchval(ARRIVE, numbers(job)[0])
 
     @app.entrypoint("W3")
     async def message(job: Job) -> None:
         await pool.execute(DELIVER, numbers(job)[0])
-        shift.done()
 
     @app.entrypoint("W4")
     async def timer(job: Job) -> None:
-        shift.done()
+        pass
 
     shift.begin()
     await app.run(batch_size=BATCH)
