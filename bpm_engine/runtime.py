@@ -5,7 +5,6 @@ Constructing opens nothing: no connection, no thread. The first call that needs 
 
 from __future__ import annotations
 
-import gc
 import os
 import socket
 import threading
@@ -27,6 +26,7 @@ from bpm_engine.services.committer import Committer, CommitterConfig
 from bpm_engine.services.correlation import Correlator
 from bpm_engine.services.definitions import GraphCache
 from bpm_engine.services.executor import Executor, ExecutorConfig
+from bpm_engine.services.interpreter import INTERPRETER
 from bpm_engine.services.loop import Health, Service, Services
 from bpm_engine.services.observer import Observer, Observers
 from bpm_engine.services.outbox import OutboxConfig, OutboxDispatcher
@@ -89,7 +89,6 @@ class Runtime:
             self.outbox = OutboxDispatcher(self.store, publisher, _outbox_config(config, self))
         self._services: Services | None = None
         self._closed = threading.Event()
-        self._collector = gc.get_threshold()
 
     # -------------------------------------------------------------- asking the writer
 
@@ -301,11 +300,9 @@ class Runtime:
         if self.config.direct_handoff and (only is None or "executor" in only):
             self.committer.handoff = self.executor.handoff
             self.committer.undo_handoff = self.executor.reject
-        self._collector = gc.get_threshold()
-        if self.config.collector_threshold:
-            # A batch makes thousands of objects that die with it; the default of 700 looks at each again and
-            # again, a quarter of the time.
-            gc.set_threshold(self.config.collector_threshold, *self._collector[1:])
+        INTERPRETER.attune(
+            collector_threshold=self.config.collector_threshold, switch_interval=self.config.switch_interval
+        )
         self.executor.start()
         self.committer.start(self.config.committers)
         self._services = Services(self.services(only), self.store.wakeups if self.config.wakeups else None)
@@ -321,7 +318,7 @@ class Runtime:
             return
         self._services.stop(self.config.drain_timeout)
         self._services = None
-        gc.set_threshold(*self._collector)
+        INTERPRETER.release()
         self.committer.handoff = None
         self.committer.stop()
 
