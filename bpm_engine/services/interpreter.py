@@ -1,4 +1,4 @@
-"""How Python itself runs while the services of an engine do: when it looks for garbage, how threads take turns.
+"""How Python runs while the services of an engine do: when it looks for garbage, how threads take turns.
 
 These settings belong to the process, not to an engine. So the first engine that starts its services sets
 them, and the last one that stops restores what was there.
