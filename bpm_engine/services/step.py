@@ -184,7 +184,7 @@ class Step:
         for made in changes:
             self._write(tx, game, made, result, handoff)
             _note_beginnings(ready, made)
-        _settle_waits(tx, result)
+        _settle_waits(tx, result, self._policy.message_ttl)
 
     def _write(
         self, tx: Transaction, game: _Game, made: Changes, result: Played, handoff: Handoff | None
@@ -390,11 +390,11 @@ def _pending(tx: Transaction, ready: list[Submission], result: Played) -> list[S
     return left
 
 
-def _settle_waits(tx: Transaction, result: Played) -> None:
+def _settle_waits(tx: Transaction, result: Played, memory: timedelta) -> None:
     """Messages and signal deliveries are consumed in the transaction in which they take effect."""
     taken = {s.message: _receiver(s) for s in result.played if s.message and isinstance(s.outcome, Applied)}
     if taken:
-        missing = taken.keys() - messages.consume_messages(tx, taken)
+        missing = taken.keys() - messages.consume_messages(tx, taken, memory=memory)
         if missing:
             raise MessagesTakenError(frozenset(missing))
         crash_point(CONSUMED)

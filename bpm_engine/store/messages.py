@@ -11,7 +11,7 @@ own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -170,13 +170,18 @@ def pair_buffered(tx: Transaction, limit: int, after: str | None = None) -> tupl
     return match_messages(tx, page), page[-1] if len(page) == limit else None
 
 
-def consume_messages(tx: Transaction, consumed: dict[str, str]) -> frozenset[str]:
+def consume_messages(
+    tx: Transaction, consumed: dict[str, str], *, memory: timedelta = timedelta()
+) -> frozenset[str]:
     """Mark messages as taken by instances, in the transaction that delivers them; the ids that were still
     there.
 
-    A message that is missing in the answer went to somebody else: roll that delivery back.
+    A message that is missing in the answer went to somebody else: roll that delivery back. The sender's id is
+    remembered for `memory` at least: how long the message would have waited says nothing about how late it
+    may be sent again.
     """
-    values = {"given": rows.rows(list(consumed.items())), "now": tx.now()}
+    given = rows.rows(list(consumed.items()))
+    values = {"given": given, "now": tx.now(), "remembered": tx.now() + memory}
     return frozenset(row.id for row in tx.execute(CONSUME, values))
 
 
@@ -366,9 +371,15 @@ BUFFERED_PAGE = (
     .limit(LIMIT)
 )
 _CONSUMED = row_source([sa.Column("id", Id), sa.Column("consumed_by", Id)])
+_REMEMBERED = sa.bindparam("remembered", type_=Instant)
 CONSUME = (
     message.update()
-    .values(status=MessageStatus.CONSUMED, consumed_by=_CONSUMED.c.consumed_by, updated_at=NOW)
+    .values(
+        status=MessageStatus.CONSUMED,
+        consumed_by=_CONSUMED.c.consumed_by,
+        expires_at=sa.case((message.c.expires_at < _REMEMBERED, _REMEMBERED), else_=message.c.expires_at),
+        updated_at=NOW,
+    )
     .where(message.c.id == _CONSUMED.c.id, IS_BUFFERED)
     .returning(message.c.id)
 )
@@ -399,6 +410,7 @@ PURGE_MESSAGES = message.delete().where(
         .where(message.c.expires_at < sa.bindparam("before", type_=Instant))
         .order_by(message.c.expires_at, message.c.id)
         .limit(LIMIT)
+        .with_for_update(skip_locked=True)  # two sweeps must not wait for each other
     )
 )
 _SIGNALS = row_source(

@@ -71,6 +71,29 @@ def test_a_message_is_gone_after_its_time_to_live(engine: Engine, clock: ManualC
 
 
 @pytest.mark.parametrize("buffered", [True, False])
+def test_a_short_time_to_live_does_not_shorten_the_memory_of_an_id_that_was_taken(
+    engine: Engine, clock: ManualClock, buffered: bool
+) -> None:
+    engine.deploy(WAIT)
+    if not buffered:
+        engine.start("p", {"order": "A-1"})
+    engine.send_message("paid", "A-1", ttl="1s", message_id="m-1")
+    if buffered:
+        engine.start("p", {"order": "A-1"})
+        engine.run_until_idle()
+    clock.advance("10m")
+    while engine._runtime.retention.run_once():
+        pass
+    second = engine.start("p", {"order": "A-1"})
+    assert engine.send_message("paid", "A-1", ttl="1s", message_id="m-1") == "duplicate"
+    assert engine.instances.get(second.id).status == "Running"
+    clock.advance("51m")
+    while engine._runtime.retention.run_once():
+        pass
+    assert engine.send_message("paid", "A-1", message_id="m-1") == "delivered"
+
+
+@pytest.mark.parametrize("buffered", [True, False])
 def test_a_message_id_takes_effect_once(engine: Engine, buffered: bool) -> None:
     engine.deploy(WAIT)
     if buffered:
