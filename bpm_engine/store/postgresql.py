@@ -157,7 +157,12 @@ class PostgreSQL:
                 )
 
     def lock_migrations(self, connection: sa.Connection) -> None:
+        """The wait for another migration, and a big index, may take longer than any step; the wait for a
+        table must not, since everybody else would queue up behind it.
+        """
+        connection.execute(_WITHOUT_TIMEOUTS)
         connection.execute(_LOCK_MIGRATIONS, {"number": MIGRATION_LOCK})
+        connection.execute(_LOCK_TIMEOUT, {"lock_timeout": _milliseconds(self._config.lock_timeout)})
 
     def lock_names(self, connection: sa.Connection, names: Sequence[str]) -> None:
         connection.execute(_LOCK_NAMES, {"names": list(names)})
@@ -228,6 +233,10 @@ _SETTING = sa.text("SELECT current_setting(:name)")
 _LOCK_NAMES = sa.text(
     "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(CAST(:names AS text[])) AS name"
 )
+_WITHOUT_TIMEOUTS = sa.text(
+    "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
+)
+_LOCK_TIMEOUT = sa.text("SELECT set_config('lock_timeout', :lock_timeout, true)")
 _LOCK_MIGRATIONS = sa.text("SELECT pg_advisory_xact_lock(:number)")
 _CLOCK = sa.select(sa.func.clock_timestamp(type_=Instant))
 _SET_TIMEOUTS = sa.text(
