@@ -38,7 +38,7 @@ class Sending:
         connection: sa.Connection | None,
     ) -> MessageResult:
         border, config = self._caller.border, self._caller.runtime.config
-        border.names(correlation_key=correlation_key, message_id=message_id)
+        border.names(correlation_key=correlation_key, message_id=message_id, actor=actor)
         memory = timedelta(seconds=config.message_ttl)
         incoming = Incoming(
             id=new_id(),
@@ -49,6 +49,7 @@ class Sending:
             message_id=message_id,
             ttl=memory if ttl is None else border.time_to_live(ttl),
             memory=memory,
+            actor=actor,
         )
         self._admission.message(
             name, correlation_key, message_id, kept=bool(incoming.ttl), connection=connection
@@ -74,6 +75,7 @@ class Sending:
             tenant_id=self._caller.tenant,
             name=border.name(name, "the name of the signal"),
             payload=border.variables(payload, "payload"),
+            actor=actor,
         )
         with self._caller.writing(connection) as tx:
             number = messages.fan_out(tx, [signal])

@@ -37,10 +37,11 @@ from bpm_engine.store.schema import (
     fixed,
     message,
     process_instance,
+    still,
     subscription,
 )
 from bpm_engine.store.transaction import Transaction
-from bpm_engine.store.types import Id, Instant, Json
+from bpm_engine.store.types import EPOCH, Id, Instant, Json
 
 NOW = sa.bindparam("now", type_=Instant)
 LIMIT = sa.bindparam("limit", type_=sa.Integer())
@@ -58,6 +59,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     status: MessageStatus = MessageStatus.BUFFERED
     expires_at: datetime
     consumed_by: str | None = None  # the instance that got it, or that it started
+    actor: str | None = None  # who sent it
 
 
 class Signal(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +69,7 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
     tenant_id: str
     name: str
     payload: Variables = {}
+    actor: str | None = None
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -85,6 +88,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     payload: Variables
     status: DeliveryStatus = DeliveryStatus.PENDING
     error: str | None = None
+    actor: str | None = None  # who sent the signal
 
 
 class StartSubscription(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -161,13 +165,24 @@ def match_subscriptions(tx: Transaction, subscription_ids: Iterable[str]) -> lis
     return _matches(tx, MESSAGES_FOR_TAKERS, {"ids": rows.ids(subscription_ids)})
 
 
-def pair_buffered(tx: Transaction, limit: int, after: str | None = None) -> tuple[list[Match], str | None]:
-    """The sweep: the next `limit` buffered messages by id, with takers, and where to go on (None: the
-    end).
+def what_waits(tx: Transaction) -> tuple[bool, bool]:
+    """Whether there are buffered messages, and whether there are deliveries to be made: the one query of a
+    quiet engine."""
+    found = tx.execute(WHAT_WAITS).one()
+    return bool(found.messages), bool(found.deliveries)
+
+
+def pair_buffered(
+    tx: Transaction, limit: int, after: tuple[datetime, str] | None = None
+) -> tuple[list[Match], tuple[datetime, str] | None]:
+    """The sweep: the next `limit` buffered messages, those that expire first, with takers, and where to go on
+    (None: the end).
     """
-    values = {"limit": limit, "after": after or FIRST_ID, "now": tx.now()}
-    page = [row.id for row in tx.execute(BUFFERED_PAGE, values)]
-    return match_messages(tx, page), page[-1] if len(page) == limit else None
+    expires_at, last = after or (EPOCH, FIRST_ID)
+    values = {"limit": limit, "expires_at": expires_at, "after": last, "now": tx.now()}
+    page = [(row.expires_at, row.id) for row in tx.execute(BUFFERED_PAGE, values)]
+    matches = match_messages(tx, [message_id for _, message_id in page]) if page else []
+    return matches, page[-1] if len(page) == limit else None
 
 
 def consume_messages(
@@ -209,7 +224,18 @@ def fan_out(tx: Transaction, signals: Sequence[ThrownSignal | Signal]) -> int:
     """One delivery per open subscription of the tenant, also of definitions that the signal starts; but none
     to who began to wait in this very transaction after the throw.
     """
-    given = rows.rows([(each.id, each.tenant_id, each.name, each.payload) for each in signals])
+    given = rows.rows(
+        [
+            (
+                each.id,
+                each.tenant_id,
+                each.name,
+                each.payload,
+                each.actor if isinstance(each, Signal) else None,
+            )
+            for each in signals
+        ]
+    )
     later = [(s.id, late) for s in signals if isinstance(s, ThrownSignal) for late in s.later]
     return tx.execute(FAN_OUT, {"given": given, "later": rows.rows(later), "now": tx.now()}).rowcount
 
@@ -289,7 +315,7 @@ BY_NAME = subscription.c.correlation_key.is_(None)  # a wait without a key takes
 def _taker(given: sa.FromClause, key: sa.ColumnElement[bool], *, start: bool) -> sa.ScalarSelect[str]:
     """The oldest subscription, by index; of an instance only while it runs."""
     is_waiting = sa.and_(
-        subscription.c.status == fixed(SubscriptionStatus.OPEN),
+        still(SubscriptionStatus.OPEN, subscription.c.status),
         subscription.c.kind == SubscriptionKind.MESSAGE,
         subscription.c.tenant_id == given.c.tenant_id,
         subscription.c.name == given.c.name,
@@ -345,7 +371,7 @@ MATCH_SUBSCRIPTIONS = sa.select(
     ).label("message_id"),
 ).where(
     subscription.c.id.in_(sa.select(id_source().c.id)),
-    subscription.c.status == SubscriptionStatus.OPEN,
+    still(SubscriptionStatus.OPEN, subscription.c.status),
     subscription.c.kind == SubscriptionKind.MESSAGE,
 )
 
@@ -365,10 +391,18 @@ TAKERS_OF_MESSAGES = _with_takers(MATCH_MESSAGES.subquery("pairs"))
 TAKERS_OF_ARRIVING = _with_takers(MATCH_ARRIVING.subquery("pairs"))
 MESSAGES_FOR_TAKERS = _with_takers(MATCH_SUBSCRIPTIONS.subquery("pairs"))
 BUFFERED_PAGE = (
-    sa.select(message.c.id)
-    .where(IS_BUFFERED, message.c.id > sa.bindparam("after", type_=Id), message.c.expires_at > NOW)
-    .order_by(message.c.id)
+    sa.select(message.c.expires_at, message.c.id)
+    .where(IS_BUFFERED, message.c.expires_at > NOW)
+    .where(
+        sa.tuple_(message.c.expires_at, message.c.id)
+        > sa.tuple_(sa.bindparam("expires_at", type_=Instant), sa.bindparam("after", type_=Id))
+    )
+    .order_by(message.c.expires_at, message.c.id)
     .limit(LIMIT)
+)
+WHAT_WAITS = sa.select(
+    sa.exists().where(IS_BUFFERED).label("messages"),
+    sa.exists().where(delivery.c.status == fixed(DeliveryStatus.PENDING)).label("deliveries"),
 )
 _CONSUMED = row_source([sa.Column("id", Id), sa.Column("consumed_by", Id)])
 _REMEMBERED = sa.bindparam("remembered", type_=Instant)
@@ -419,6 +453,7 @@ _SIGNALS = row_source(
         sa.Column("tenant_id", sa.Text()),
         sa.Column("name", sa.Text()),
         sa.Column("payload", Json),
+        sa.Column("actor", sa.Text()),
     ]
 )
 _LATER = row_source([sa.Column("signal_id", Id), sa.Column("subscription_id", Id)], "later")
@@ -438,6 +473,7 @@ FAN_OUT = (
             subscription.c.name,
             _SIGNALS.c.payload,
             sa.literal(DeliveryStatus.PENDING, delivery.c.status.type),
+            _SIGNALS.c.actor,
             NOW,
             NOW,
         )
@@ -448,7 +484,7 @@ FAN_OUT = (
                 subscription.c.tenant_id == _SIGNALS.c.tenant_id,
                 subscription.c.name == _SIGNALS.c.name,
                 subscription.c.kind == SubscriptionKind.SIGNAL,
-                subscription.c.status == fixed(SubscriptionStatus.OPEN),
+                still(SubscriptionStatus.OPEN, subscription.c.status),
             ),
         )
         .where(
@@ -504,7 +540,7 @@ CANCEL_STARTS = (
         subscription.c.tenant_id == sa.bindparam("tenant"),
         subscription.c.definition_key == sa.bindparam("key"),
         subscription.c.definition_id.is_not(None),
-        subscription.c.status == fixed(SubscriptionStatus.OPEN),
+        still(SubscriptionStatus.OPEN, subscription.c.status),
     )
 )
 _STARTS = row_source(START.columns)

@@ -234,6 +234,24 @@ def test_a_signal_reaches_everyone_who_waits(engine: Engine) -> None:
     assert engine.send_signal("closed") == 0
 
 
+def test_the_history_names_who_sent_a_signal(engine: Engine) -> None:
+    engine.deploy(LISTEN)
+    instance = engine.start("p", actor="ann")
+    engine.send_signal("closed", actor="bob")
+    engine.run_until_idle()
+    actors = {entry.kind: entry.actor for entry in engine.history.find(instance.id)}
+    assert (actors["started"], actors["delivered"], actors["completed"]) == ("ann", "bob", "bob")
+
+
+def test_the_history_names_who_sent_a_message_that_had_to_wait(engine: Engine) -> None:
+    engine.deploy(WAIT)
+    engine.send_message("paid", "A-1", actor="bank")
+    instance = engine.start("p", {"order": "A-1"}, actor="ann")
+    engine.run_until_idle()
+    actors = {entry.kind: entry.actor for entry in engine.history.find(instance.id)}
+    assert (actors["started"], actors["delivered"]) == ("ann", "bank")
+
+
 def test_a_signal_to_a_halted_instance_waits_and_the_engine_comes_to_rest(engine: Engine) -> None:
     engine.deploy(LISTEN)
     halted, other = engine.start("p"), engine.start("p")
