@@ -28,7 +28,7 @@ from bpm_engine.store.records import INSTANCE, TOKEN
 from bpm_engine.store.rows import id_source, row_source
 from bpm_engine.store.schema import FOR_EXECUTORS, claim_order, process_instance, scope, token
 from bpm_engine.store.transaction import Transaction
-from bpm_engine.store.types import Id, Instant, Unreadable
+from bpm_engine.store.types import Id, Instant
 
 NOW = sa.bindparam("now", type_=Instant)
 UNTIL = sa.bindparam("until", type_=Instant)
@@ -115,7 +115,7 @@ def load_work(tx: Transaction, tokens: Sequence[Token]) -> list[Work]:
     seqs: dict[str, int] = {}
     spoilt: set[str] = set()
     for row in tx.execute(VISIBLE_VARIABLES, _ids(t.scope_id for t in tokens)):
-        if isinstance(row.variables, Unreadable) or isinstance(row.loop, Unreadable):
+        if not isinstance(row.variables, dict) or not isinstance(row.loop, dict | None):
             spoilt.add(row.start)
             continue
         seqs.setdefault(row.start, row.seq)  # outermost first: of the root scope
