@@ -61,6 +61,9 @@ class Database(Protocol):
     def check_durability(self, connection: sa.Connection) -> None:
         """Raise UnsafeDurabilityError if acknowledged commits may be lost."""
 
+    def check_security(self, connection: sa.Connection) -> None:
+        """Raise InvalidInputError if policies are asked for that would not hold."""
+
     def lock_migrations(self, connection: sa.Connection) -> None:
         """From here on only this transaction migrates."""
 

@@ -156,6 +156,10 @@ class PostgreSQL:
                     f" Set {name}=on, or allow it explicitly with allow_unsafe_durability."
                 )
 
+    def check_security(self, connection: sa.Connection) -> None:
+        if self._config.row_level_security and (problem := security.find_problem(connection)):
+            raise InvalidInputError(f"row_level_security is set, but {problem}")
+
     def lock_migrations(self, connection: sa.Connection) -> None:
         """The wait for another migration, and a big index, may take longer than any step; the wait for a
         table must not, since everybody else would queue up behind it.

@@ -151,6 +151,9 @@ class SQLite:
     def check_durability(self, connection: sa.Connection) -> None:
         """The level is ours to choose: `sqlite_synchronous`."""
 
+    def check_security(self, connection: sa.Connection) -> None:
+        """There are no policies here."""
+
     def lock_migrations(self, connection: sa.Connection) -> None:
         """BEGIN IMMEDIATE was enough."""
 

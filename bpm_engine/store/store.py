@@ -81,7 +81,8 @@ class Store:
     def open(self) -> None:
         """Check the schema's version (or bring it up to date) and the durability, once.
 
-        Raises SchemaVersionError with advice, UnsafeDurabilityError, UnavailableError.
+        Raises SchemaVersionError with advice, UnsafeDurabilityError, UnavailableError, and InvalidInputError
+        if row-level security is set and does not hold.
         """
         with self._opening:
             if self._opened:
@@ -92,6 +93,7 @@ class Store:
             with self._errors(), self.database.reading() as connection:
                 self.database.check_durability(connection)
                 migrate.check_version(connection)
+                self.database.check_security(connection)
                 connection.rollback()
             self._opened = True
 
