@@ -226,7 +226,11 @@ class Runtime:
         """Those that take on work first, so that they stop first."""
         every = [
             Service(
-                name="executor", run_once=self.executor.run_once, drain=self.executor.drain, news=News.WORK
+                name="executor",
+                run_once=self.executor.run_once,
+                drain=self.executor.drain,
+                poll=self.config.poll,
+                news=News.WORK,
             ),
             Service(
                 name="leases",

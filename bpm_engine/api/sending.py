@@ -15,8 +15,8 @@ from bpm_engine.core.stimuli import MessageDelivered
 from bpm_engine.handlers import Duration
 from bpm_engine.services.intake import Incoming, MessageResult
 from bpm_engine.services.step import Submission, new_id
-from bpm_engine.store import messages
-from bpm_engine.store.messages import Signal
+from bpm_engine.store import signals
+from bpm_engine.store.signals import Signal
 
 logger = logging.getLogger("bpm_engine.audit")
 
@@ -78,6 +78,6 @@ class Sending:
             actor=actor,
         )
         with self._caller.writing(connection) as tx:
-            number = messages.fan_out(tx, [signal])
+            number = signals.fan_out(tx, [signal])
         logger.info("signal %r goes to %d, sent by %s", name, number, actor or "nobody in particular")
         return number

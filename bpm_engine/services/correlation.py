@@ -15,8 +15,9 @@ from bpm_engine.core.stimuli import SignalDelivered, Started, Stimulus
 from bpm_engine.services.committer import Committer
 from bpm_engine.services.intake import delivery
 from bpm_engine.services.step import Played, Submission, new_id
-from bpm_engine.store import messages
-from bpm_engine.store.messages import Delivery, Match, Message
+from bpm_engine.store import messages, signals
+from bpm_engine.store.messages import Match, Message
+from bpm_engine.store.signals import Delivery
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
 
@@ -58,7 +59,7 @@ class Correlator:
         count = 0
         while True:
             with self._store.reading() as tx:
-                page = messages.pending_deliveries(tx, self._batch, after)
+                page = signals.pending_deliveries(tx, self._batch, after)
             if not page:
                 return count
             outcomes = self._committer.perform([_signal(each) for each in page])

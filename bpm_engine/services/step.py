@@ -30,7 +30,7 @@ from bpm_engine.services.about import about_instance
 from bpm_engine.services.definitions import GraphCache, Lookup
 from bpm_engine.services.intake import Incoming
 from bpm_engine.store import changes as writing
-from bpm_engine.store import messages, trees
+from bpm_engine.store import messages, signals, trees
 from bpm_engine.store.notifications import News
 from bpm_engine.store.schema import DeliveryStatus
 from bpm_engine.store.transaction import Transaction
@@ -375,7 +375,7 @@ def _pending(tx: Transaction, ready: list[Submission], result: Played) -> list[S
     keys = [s.delivery for s in ready if s.delivery is not None]
     if not keys:
         return ready
-    taken = set(messages.take_deliveries(tx, keys))
+    taken = set(signals.take_deliveries(tx, keys))
     left = []
     for submission in ready:
         if submission.delivery is None:
@@ -400,7 +400,7 @@ def _settle_waits(tx: Transaction, result: Played, memory: timedelta) -> None:
         crash_point(CONSUMED)
     finished = [s.delivery for s in result.played if s.delivery and isinstance(s.outcome, Applied | Stale)]
     if finished:
-        messages.finish_deliveries(tx, finished, DeliveryStatus.DONE)
+        signals.finish_deliveries(tx, finished, DeliveryStatus.DONE)
         crash_point(DELIVERED)
 
 

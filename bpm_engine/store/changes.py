@@ -23,10 +23,11 @@ from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import ConflictError
 from bpm_engine.store import records, rows
 from bpm_engine.store.bulk import NOW, ONE, Bulk, Values, Write, inserting, updating, write
-from bpm_engine.store.messages import buffer_thrown, fan_out
+from bpm_engine.store.messages import buffer_thrown
 from bpm_engine.store.records import Shape
 from bpm_engine.store.rows import merged
 from bpm_engine.store.schema import OutboxStatus, fixed, process_instance, scope, token
+from bpm_engine.store.signals import fan_out
 from bpm_engine.store.timers import unpark_timers
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Json

@@ -18,7 +18,7 @@ from support.databases import SCHEMA
 from support.postgres.databases import Databases, libpq_url
 
 from bpm_engine.store import changes as changing
-from bpm_engine.store import crowds, loading, messages, outbox, retention, rows, timers, work
+from bpm_engine.store import crowds, loading, messages, outbox, retention, rows, signals, timers, work
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.store import Store
 
@@ -81,7 +81,7 @@ POLLS = {
     "match subscriptions": (messages.MATCH_SUBSCRIPTIONS, "message_buffer_idx"),
     "expire messages": (messages.EXPIRE, "message_expiry_idx"),
     "purge messages": (messages.PURGE_MESSAGES, "message_purge_idx"),
-    "pending deliveries": (messages.PENDING_DELIVERIES, "delivery_pending_idx"),
+    "pending deliveries": (signals.PENDING_DELIVERIES, "delivery_pending_idx"),
     "a full buffer": (crowds.LAST_MESSAGE, "message_buffer_idx"),
     "an expected message": (crowds.IS_EXPECTED, "subscription_match_idx"),
     "purgeable trees": (retention.PURGEABLE, "process_instance_purge_idx"),
