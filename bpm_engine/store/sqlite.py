@@ -96,6 +96,10 @@ class SQLite:
         _teach(connection)
         return connection
 
+    def reserved(self) -> AbstractContextManager[sa.Connection]:
+        """There is one writer at a time, and no way past it."""
+        return self.writing()
+
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
         self._refuse_nesting()

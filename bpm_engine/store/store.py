@@ -98,14 +98,15 @@ class Store:
             self._opened = True
 
     @contextmanager
-    def transaction(self, *, tenant: str | None = None) -> Iterator[Transaction]:
+    def transaction(self, *, tenant: str | None = None, reserved: bool = False) -> Iterator[Transaction]:
         """A transaction that may write: committed at the end of the block, rolled back if it raises.
 
         On SQLite it holds the only write lock of the file, so keep it short, and never open one inside
         another. `tenant` matters for row-level security only; None is for services, which work for all
-        tenants.
+        tenants. `reserved`: on the connection that is kept for leases.
         """
-        with self._transaction(self.database.writing(), tenant, commit=True) as tx:
+        connecting = self.database.reserved() if reserved else self.database.writing()
+        with self._transaction(connecting, tenant, commit=True) as tx:
             yield tx
         if tx.news:
             self.database.wakeups.notify(tx.news)
