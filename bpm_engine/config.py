@@ -79,6 +79,8 @@ class Config:
     # 0: any number
     instances: int = 0
     tenant_instances: int = 0  # the same over all processes of one tenant
+    # seconds that work may wait for a worker, from which on neither call nor message starts more; 0: any time
+    backlog: float = 0.0
     call_depth: int = 32  # of processes that call processes
     repetitions: int = 100_000  # runs of one multi-instance activity
     recoveries: int = 10  # workers that may be lost with the same work, until it is the incident worker_lost

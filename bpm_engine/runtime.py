@@ -44,7 +44,9 @@ from bpm_engine.store.transaction import Transaction
 
 AFTER_COMMIT = 0.01  # seconds from the caller's COMMIT until services are told
 OUTBOX = "outbox"  # the one service that needs a publisher
-WITH_EXECUTOR = ("leases", "timeouts")  # services that it cannot do without
+# Services that others bring along, so that nobody has to name them
+COMPANIONS = {"leases": "executor", "timeouts": "executor", "unclaimed": "recovery"}
+LOOK_FOR_UNCLAIMED = 60.0  # seconds: the longest between two looks for work that nobody takes
 FOLLOWING = "bpm_engine.following"  # on a connection of `sharing`: what to do after its commit
 
 
@@ -223,7 +225,11 @@ class Runtime:
         """Those that take on work first, so that they stop first."""
         every = [
             Service(
-                name="executor", run_once=self.executor.run_once, drain=self.executor.drain, news=News.WORK
+                name="executor",
+                run_once=self.executor.run_once,
+                drain=self.executor.drain,
+                poll=self.config.poll,
+                news=News.WORK,
             ),
             Service(
                 name="leases",
@@ -244,7 +250,8 @@ class Runtime:
                 poll=self.config.poll,
                 news=News.TIMERS,
             ),
-            Service(name="recovery", run_once=self._recover, poll=self.config.poll, news=None),
+            Service(name="recovery", run_once=self.recovery.run_once, poll=self.config.poll, news=None),
+            *self._looking_for_unclaimed(),
             Service(
                 name="correlation",
                 run_once=self.correlator.run_once,
@@ -264,11 +271,7 @@ class Runtime:
         unknown = set(only or ()) - {service.name for service in every} - {OUTBOX}
         if unknown:
             raise InvalidInputError(f"there is no service {', '.join(sorted(unknown))}")
-        return [
-            s
-            for s in every
-            if only is None or s.name in only or (s.name in WITH_EXECUTOR and "executor" in only)
-        ]
+        return [s for s in every if only is None or s.name in only or COMPANIONS.get(s.name) in only]
 
     def _publishing(self) -> list[Service]:
         if self.outbox is None:
@@ -284,8 +287,19 @@ class Runtime:
             )
         ]
 
+    def _looking_for_unclaimed(self) -> list[Service]:
+        """Only where workers leave alone what they do not know. Its patience is long, so it looks seldom."""
+        if self.config.missing_handler != "leave":
+            return []
+        interval = max(self.config.poll, min(self.config.unclaimed / 10, LOOK_FOR_UNCLAIMED))
+        return [Service(name="unclaimed", run_once=self.unclaimed.run_once, poll=interval, news=None)]
+
     def _fire(self) -> int:
-        return self.timers.run_once() + self.schedules.run_once()
+        """One query while nothing is due. What is due and could not be fired may belong to halted instances:
+        it is set aside."""
+        if not self.timers.is_due():
+            return 0
+        return self.timers.run_once() + self.schedules.run_once() or self.timers.park()
 
     def _recover(self) -> int:
         leaves = self.config.missing_handler == "leave"

@@ -15,8 +15,8 @@ from bpm_engine.core.stimuli import MessageDelivered
 from bpm_engine.handlers import Duration
 from bpm_engine.services.intake import Incoming, MessageResult
 from bpm_engine.services.step import Submission, new_id
-from bpm_engine.store import messages
-from bpm_engine.store.messages import Signal
+from bpm_engine.store import signals
+from bpm_engine.store.signals import Signal
 
 logger = logging.getLogger("bpm_engine.audit")
 
@@ -38,7 +38,7 @@ class Sending:
         connection: sa.Connection | None,
     ) -> MessageResult:
         border, config = self._caller.border, self._caller.runtime.config
-        border.names(correlation_key=correlation_key, message_id=message_id)
+        border.names(correlation_key=correlation_key, message_id=message_id, actor=actor)
         memory = timedelta(seconds=config.message_ttl)
         incoming = Incoming(
             id=new_id(),
@@ -49,6 +49,7 @@ class Sending:
             message_id=message_id,
             ttl=memory if ttl is None else border.time_to_live(ttl),
             memory=memory,
+            actor=actor,
         )
         self._admission.message(
             name, correlation_key, message_id, kept=bool(incoming.ttl), connection=connection
@@ -74,8 +75,9 @@ class Sending:
             tenant_id=self._caller.tenant,
             name=border.name(name, "the name of the signal"),
             payload=border.variables(payload, "payload"),
+            actor=actor,
         )
         with self._caller.writing(connection) as tx:
-            number = messages.fan_out(tx, [signal])
+            number = signals.fan_out(tx, [signal])
         logger.info("signal %r goes to %d, sent by %s", name, number, actor or "nobody in particular")
         return number

@@ -7,14 +7,17 @@ signal is one delivery row per subscription; each delivery is a step of its own.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from bpm_engine.core.changes import Refused
 from bpm_engine.core.state import Subscription
 from bpm_engine.core.stimuli import SignalDelivered, Started, Stimulus
 from bpm_engine.services.committer import Committer
 from bpm_engine.services.intake import delivery
 from bpm_engine.services.step import Played, Submission, new_id
-from bpm_engine.store import messages
-from bpm_engine.store.messages import Delivery, Match, Message
+from bpm_engine.store import messages, signals
+from bpm_engine.store.messages import Match, Message
+from bpm_engine.store.signals import Delivery
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
 
@@ -24,7 +27,7 @@ class Correlator:
         self._store = store
         self._committer = committer
         self._batch = batch
-        self._after: str | None = None
+        self._after: tuple[datetime, str] | None = None
 
     def look_again(self, played: Played) -> None:
         """After a commit: new waits may have a message waiting, thrown messages a taker."""
@@ -37,13 +40,17 @@ class Correlator:
         self._committer.submit(submissions)
 
     def run_once(self) -> int:
-        """The sweep over what is buffered, and over signal deliveries; how many were handed in."""
+        """The sweep over what is buffered, and over signal deliveries; how many were handed in. One query
+        while there is neither."""
+        submissions: list[Submission] = []
         with self._store.reading() as tx:
-            matches, self._after = messages.pair_buffered(tx, self._batch, self._after)
-            submissions = deliveries_of(tx, matches)
+            has_messages, has_deliveries = messages.what_waits(tx)
+            if has_messages:
+                matches, self._after = messages.pair_buffered(tx, self._batch, self._after)
+                submissions = deliveries_of(tx, matches) if matches else []
         if submissions:
             self._committer.perform(submissions)
-        return len(submissions) + self.deliver_signals()
+        return len(submissions) + (self.deliver_signals() if has_deliveries else 0)
 
     def deliver_signals(self) -> int:
         """Everything that is pending, page by page; how many are done with. What cannot be delivered now, to
@@ -52,7 +59,7 @@ class Correlator:
         count = 0
         while True:
             with self._store.reading() as tx:
-                page = messages.pending_deliveries(tx, self._batch, after)
+                page = signals.pending_deliveries(tx, self._batch, after)
             if not page:
                 return count
             outcomes = self._committer.perform([_signal(each) for each in page])
@@ -72,7 +79,7 @@ def deliveries_of(tx: Transaction, matches: list[Match]) -> list[Submission]:
 
 def _message(message: Message, match: Match) -> Submission:
     stimulus, root = delivery(message, match.subscription)
-    return Submission(stimulus=stimulus, root=root, message=message.id)
+    return Submission(stimulus=stimulus, root=root, actor=message.actor, message=message.id)
 
 
 def _signal(due: Delivery) -> Submission:
@@ -80,7 +87,7 @@ def _signal(due: Delivery) -> Submission:
     stimulus: Stimulus
     if due.root_instance_id is not None:
         stimulus = SignalDelivered(subscription_id=due.subscription_id, payload=due.payload)
-        return Submission(stimulus=stimulus, root=due.root_instance_id, delivery=key)
+        return Submission(stimulus=stimulus, root=due.root_instance_id, actor=due.actor, delivery=key)
     assert due.definition_id is not None
     stimulus = Started(
         instance_id=new_id(),
@@ -90,4 +97,4 @@ def _signal(due: Delivery) -> Submission:
         event_payload=due.payload,
         signal=due.name,
     )
-    return Submission(stimulus=stimulus, root=stimulus.instance_id, delivery=key)
+    return Submission(stimulus=stimulus, root=stimulus.instance_id, actor=due.actor, delivery=key)

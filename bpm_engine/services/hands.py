@@ -112,7 +112,7 @@ class Hands:
         if not held:
             return 0
         try:
-            with self._store.transaction() as tx:
+            with self._store.transaction(reserved=True) as tx:
                 lost: set[str] = set()
                 for lease, group in by_lease(held).items():
                     lost |= claims.extend_leases(tx, group, tx.now() + lease).lost

@@ -50,6 +50,7 @@ class Incoming:
     message_id: str | None
     ttl: timedelta  # zero: dropped unless somebody takes it now
     memory: timedelta  # how long at least its id is remembered once it is taken
+    actor: str | None = None
     result: MessageResult | None = None
     is_written: bool = False  # in the transaction that runs
 
@@ -62,6 +63,7 @@ class Incoming:
             payload=self.payload,
             message_id=self.message_id,
             expires_at=now + (self.ttl or self.memory),
+            actor=self.actor,
         )
 
     def unclaimed(self) -> MessageResult:

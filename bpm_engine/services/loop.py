@@ -4,7 +4,9 @@ The number of the last wake-up is read before looking for work, so that what is 
 slept through. Polling finds what a lost wake-up would have told. An error is logged and followed by a growing
 pause; a loop ends only when it is stopped.
 
-An idle loop makes one look per poll: `next_due` is asked again only when something may have changed it.
+An idle loop makes one look per poll: `next_due` is asked again only when something may have changed it. What
+is due and cannot be done now (its instance is halted, its call tree busy, its receiver backs off) is looked
+for again after growing pauses, up to a poll: it must not make the loop spin.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ PAUSE = 0.1  # seconds after the first error in a row, doubled with each
 AWAY_PAUSE = 5.0  # the longest while the database is away: it should be missed no longer than needed
 ERROR_PAUSE = 60.0  # the longest after any other error
 JITTER = 0.2  # of a wait, so that many processes do not look at the same moment
-SHORTEST = 0.02  # seconds: by our clock it is due, by the database's not yet
+SHORTEST = 0.02  # seconds: by our clock it is due, by the database's not yet; doubled with each look in vain
 
 
 class Wakeups(Protocol):
@@ -92,6 +94,7 @@ class Loop:
         self._last_success: float | None = None
         self._due: datetime | None = None
         self._due_is_known = False
+        self._vain = 0  # looks in a row for something that is due, and found nothing that can be done
 
     def start(self) -> None:
         if self._thread is not None:
@@ -154,6 +157,7 @@ class Loop:
             if not self.service.run_once():
                 return
             self._due_is_known = False
+            self._vain = 0
 
     def _until_next(self) -> float:
         """How long to wait if nothing calls."""
@@ -163,7 +167,12 @@ class Loop:
             self._due_is_known = True
         if self._due is None:
             return poll
-        return min(poll, max(SHORTEST, (self._due - self._now()).total_seconds()))
+        ahead = (self._due - self._now()).total_seconds()
+        if ahead > 0:
+            self._vain = 0
+            return min(poll, max(SHORTEST, ahead))
+        self._vain += 1
+        return min(poll, SHORTEST * 2.0 ** min(self._vain - 1, 20))
 
     def _rest(self, since: int, timeout: float) -> None:
         if self._wakeups is None or self.service.news is None:

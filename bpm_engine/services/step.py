@@ -30,7 +30,7 @@ from bpm_engine.services.about import about_instance
 from bpm_engine.services.definitions import GraphCache, Lookup
 from bpm_engine.services.intake import Incoming
 from bpm_engine.store import changes as writing
-from bpm_engine.store import messages, trees
+from bpm_engine.store import messages, signals, trees
 from bpm_engine.store.notifications import News
 from bpm_engine.store.schema import DeliveryStatus
 from bpm_engine.store.transaction import Transaction
@@ -184,7 +184,7 @@ class Step:
         for made in changes:
             self._write(tx, game, made, result, handoff)
             _note_beginnings(ready, made)
-        _settle_waits(tx, result)
+        _settle_waits(tx, result, self._policy.message_ttl)
 
     def _write(
         self, tx: Transaction, game: _Game, made: Changes, result: Played, handoff: Handoff | None
@@ -375,7 +375,7 @@ def _pending(tx: Transaction, ready: list[Submission], result: Played) -> list[S
     keys = [s.delivery for s in ready if s.delivery is not None]
     if not keys:
         return ready
-    taken = set(messages.take_deliveries(tx, keys))
+    taken = set(signals.take_deliveries(tx, keys))
     left = []
     for submission in ready:
         if submission.delivery is None:
@@ -390,17 +390,17 @@ def _pending(tx: Transaction, ready: list[Submission], result: Played) -> list[S
     return left
 
 
-def _settle_waits(tx: Transaction, result: Played) -> None:
+def _settle_waits(tx: Transaction, result: Played, memory: timedelta) -> None:
     """Messages and signal deliveries are consumed in the transaction in which they take effect."""
     taken = {s.message: _receiver(s) for s in result.played if s.message and isinstance(s.outcome, Applied)}
     if taken:
-        missing = taken.keys() - messages.consume_messages(tx, taken)
+        missing = taken.keys() - messages.consume_messages(tx, taken, memory=memory)
         if missing:
             raise MessagesTakenError(frozenset(missing))
         crash_point(CONSUMED)
     finished = [s.delivery for s in result.played if s.delivery and isinstance(s.outcome, Applied | Stale)]
     if finished:
-        messages.finish_deliveries(tx, finished, DeliveryStatus.DONE)
+        signals.finish_deliveries(tx, finished, DeliveryStatus.DONE)
         crash_point(DELIVERED)
 
 

@@ -50,6 +50,11 @@ class TimerSweep:
             fired += self._work_off()
         return fired or int(self._after is not None)
 
+    def park(self) -> int:
+        """Set aside what is due and belongs to halted instances: it fires when they go on."""
+        with self._store.transaction() as tx:
+            return timers.park_timers(tx, tx.now(), self._batch)
+
     def _work_off(self) -> int:
         """While one transaction waits for the server, another is thought out."""
         if self._store.database.is_embedded:
@@ -82,6 +87,12 @@ class TimerSweep:
 
         fired = self._committer.sweep(find)
         return fired, found[-1] if len(found) == page else None
+
+    def is_due(self) -> bool:
+        """Whether there is anything to fire, timers or schedules, by the database's clock."""
+        with self._store.reading() as tx:
+            due = timers.next_due(tx)
+            return due is not None and due <= tx.now()
 
     def next_due(self) -> datetime | None:
         with self._store.reading() as tx:

@@ -19,15 +19,17 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from bpm_engine.core.changes import Changes, Rows
-from bpm_engine.core.state import Instance, Scope, Token, Variables
+from bpm_engine.core.state import Instance, InstanceStatus, Scope, Token, Variables
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import ConflictError
 from bpm_engine.store import records, rows
 from bpm_engine.store.bulk import NOW, ONE, Bulk, Values, Write, inserting, updating, write
-from bpm_engine.store.messages import buffer_thrown, fan_out
+from bpm_engine.store.messages import buffer_thrown
 from bpm_engine.store.records import Shape
 from bpm_engine.store.rows import merged
 from bpm_engine.store.schema import OutboxStatus, fixed, process_instance, scope, token
+from bpm_engine.store.signals import fan_out
+from bpm_engine.store.timers import unpark_timers
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Json
 from bpm_engine.store.values import purge_time
@@ -42,6 +44,7 @@ FOR_LIFE = frozenset(
 # no more, and writing no more takes half the time: no index asks for any of it.
 MOVE = ("node_id", "topic", "activation", "version", "flow_id", "lease_until", "entered_at")
 COUNT = ("steps", "seq")
+RUNNING = InstanceStatus.RUNNING
 COUNTERS = ("live", "parked", "inclusive_waiting", "conditional", "steps", "seq", "population")
 
 
@@ -102,6 +105,9 @@ def apply(tx: Transaction, changes: Changes, *, message_ttl: timedelta = timedel
     )
     if passed != len(changes.tokens.updated):
         _refuse(tx, changes.tokens.updated)
+    resumed = [instance.id for instance in changes.instances.updated if instance.status is RUNNING]
+    if resumed:
+        unpark_timers(tx, resumed)
     # Apart: a scope whose place changes is among those whose counters do.
     write(tx, [Write(UPDATE_PLACES, sorted(changes.places.items()))])
     if changes.messages:

@@ -12,6 +12,7 @@ from bpm_engine.store.schema import (
     message,
     process_definition,
     process_instance,
+    still,
     subscription,
 )
 from bpm_engine.store.transaction import Transaction
@@ -71,7 +72,7 @@ _TAKES_MESSAGES = sa.and_(
     subscription.c.tenant_id == TENANT,
     subscription.c.name == NAME,
     subscription.c.kind == fixed(SubscriptionKind.MESSAGE),
-    subscription.c.status == fixed(SubscriptionStatus.OPEN),
+    still(SubscriptionStatus.OPEN, subscription.c.status),
 )
 STARTED_BY = (
     sa.select(subscription.c.definition_key)

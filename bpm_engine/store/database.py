@@ -42,6 +42,9 @@ class Database(Protocol):
     def writing(self) -> AbstractContextManager[sa.Connection]:
         """A connection in a transaction that may write; the caller commits or rolls back."""
 
+    def reserved(self) -> AbstractContextManager[sa.Connection]:
+        """The same with a connection that nobody else gets: a full pool must not let leases run out."""
+
     def reading(self) -> AbstractContextManager[sa.Connection]:
         """A connection in a transaction that only reads, with one consistent view where that is free."""
 
@@ -60,6 +63,9 @@ class Database(Protocol):
 
     def check_durability(self, connection: sa.Connection) -> None:
         """Raise UnsafeDurabilityError if acknowledged commits may be lost."""
+
+    def check_security(self, connection: sa.Connection) -> None:
+        """Raise InvalidInputError if policies are asked for that would not hold."""
 
     def lock_migrations(self, connection: sa.Connection) -> None:
         """From here on only this transaction migrates."""

@@ -13,7 +13,7 @@ from bpm_engine.core.state import SubscriptionKind, SubscriptionStatus
 from bpm_engine.store import rows
 from bpm_engine.store.messages import StartSubscription
 from bpm_engine.store.rows import id_source, row_source
-from bpm_engine.store.schema import MessageStatus, fixed, message, subscription
+from bpm_engine.store.schema import MessageStatus, fixed, message, still, subscription
 from bpm_engine.store.transaction import Transaction
 
 
@@ -65,7 +65,7 @@ _SECOND_START = (
         subscription.c.tenant_id == _STARTS.c.tenant_id,
         subscription.c.definition_key == _STARTS.c.definition_key,
         subscription.c.instance_id.is_(None),
-        subscription.c.status == fixed(SubscriptionStatus.OPEN),
+        still(SubscriptionStatus.OPEN, subscription.c.status),
         subscription.c.kind == fixed(SubscriptionKind.MESSAGE),
     )
     .offset(1)

@@ -38,6 +38,7 @@ from bpm_engine.store.schema import (
     process_definition,
     process_instance,
     scope,
+    still,
     subscription,
     timer,
     token,
@@ -110,11 +111,11 @@ called = process_instance.alias("called")
 IS_LIVE = token.c.state.not_in(_TERMINAL)
 OTHER_IS_LIVE = other.c.state.not_in(_TERMINAL)
 IS_WAITING = token.c.state == fixed(TokenState.WAITING)
-HAS_TIMER = _exists(timer.c.token_id == token.c.id, timer.c.status == fixed(TimerStatus.SCHEDULED))
+HAS_TIMER = _exists(timer.c.token_id == token.c.id, still(TimerStatus.SCHEDULED, timer.c.status))
 HAS_SUBSCRIPTION = _exists(
-    subscription.c.token_id == token.c.id, subscription.c.status == fixed(SubscriptionStatus.OPEN)
+    subscription.c.token_id == token.c.id, still(SubscriptionStatus.OPEN, subscription.c.status)
 )
-HAS_TASK = _exists(human_task.c.token_id == token.c.id, human_task.c.status == fixed(TaskStatus.OPEN))
+HAS_TASK = _exists(human_task.c.token_id == token.c.id, still(TaskStatus.OPEN, human_task.c.status))
 HAS_CALL = _exists(called.c.parent_token_id == token.c.id, called.c.status.not_in(_ENDED))
 HAS_SCOPE = _exists(inner.c.token_id == token.c.id, inner.c.state.not_in(_CLOSED))
 HAS_RECORD = _exists(
@@ -211,7 +212,7 @@ def _two_compensations() -> sa.Select[Any]:
     )
 
 
-_SCHEDULED = timer.c.status == fixed(TimerStatus.SCHEDULED)
+_SCHEDULED = still(TimerStatus.SCHEDULED, timer.c.status)
 _OWNED = (scope, token, parallel_join, timer, human_task, compensation_record)
 
 INVARIANTS: tuple[Invariant, ...] = (
@@ -249,6 +250,16 @@ INVARIANTS: tuple[Invariant, ...] = (
         "Suspend and resume the instance: that lets go of its tokens. " + REPORT,
     ),
     Invariant(
+        "timer set aside in a running instance",
+        _within(
+            timer,
+            _SCHEDULED,
+            timer.c.parked,
+            process_instance.c.status == fixed(InstanceStatus.RUNNING),
+        ),
+        "Suspend and resume the instance: that brings its timers back. " + REPORT,
+    ),
+    Invariant(
         "claimable token in a halted instance",
         _within(token, token.c.ready_topic.is_not(None), process_instance.c.status.in_(_HALTED)),
         "Resume the instance and suspend it again: that holds its tokens. " + REPORT,
@@ -273,12 +284,12 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "subscription that outlived its token or scope",
-        _outlived(subscription, subscription.c.status == fixed(SubscriptionStatus.OPEN)),
+        _outlived(subscription, still(SubscriptionStatus.OPEN, subscription.c.status)),
         "It has no effect any more, and goes with its instance. " + REPORT,
     ),
     Invariant(
         "task that outlived its token or scope",
-        _outlived(human_task, human_task.c.status == fixed(TaskStatus.OPEN)),
+        _outlived(human_task, still(TaskStatus.OPEN, human_task.c.status)),
         "It has no effect any more, and goes with its instance. " + REPORT,
     ),
     Invariant(
@@ -305,7 +316,7 @@ INVARIANTS: tuple[Invariant, ...] = (
                 subscription,
                 subscription.c.instance_id == scope.c.id,
                 subscription.c.kind == fixed(SubscriptionKind.CONDITION),
-                subscription.c.status == fixed(SubscriptionStatus.OPEN),
+                still(SubscriptionStatus.OPEN, subscription.c.status),
             ),
         ),
         COUNTS,

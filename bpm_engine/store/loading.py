@@ -29,6 +29,7 @@ from bpm_engine.store.schema import (
     parallel_join,
     process_instance,
     scope,
+    still,
     subscription,
     timer,
     token,
@@ -38,9 +39,9 @@ from bpm_engine.store.types import Id
 GIVEN = id_source()
 IS_LIVE = token.c.state.not_in([fixed(TokenState.COMPLETED), fixed(TokenState.CANCELLED)])
 IS_OPEN_SCOPE = scope.c.state.not_in([fixed(ScopeState.COMPLETED), fixed(ScopeState.CANCELLED)])
-IS_SCHEDULED = timer.c.status == fixed(TimerStatus.SCHEDULED)
-IS_OPEN = subscription.c.status == fixed(SubscriptionStatus.OPEN)
-IS_OPEN_TASK = human_task.c.status == fixed(TaskStatus.OPEN)
+IS_SCHEDULED = still(TimerStatus.SCHEDULED, timer.c.status)
+IS_OPEN = still(SubscriptionStatus.OPEN, subscription.c.status)
+IS_OPEN_TASK = still(TaskStatus.OPEN, human_task.c.status)
 
 
 def _locked(query: sa.Select[Any], table: sa.Table) -> sa.Select[Any]:

@@ -1,17 +1,14 @@
-"""Messages that wait for a subscription, subscriptions that wait for a message, and signals for many.
+"""Messages that wait for a subscription, and subscriptions that wait for a message.
 
 A message is written first and looked at afterwards, and so is a subscription; whichever comes second finds
 the other after its commit, and `pair_buffered` finds what is left. No lock holds the two together. A message
 id is unique per tenant and name: the second insert is answered as a duplicate.
-
-A signal becomes one delivery row per subscription in one INSERT … SELECT; the deliveries are steps of their
-own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -24,7 +21,6 @@ from bpm_engine.core.state import (
     SubscriptionKind,
     SubscriptionStatus,
     ThrownMessage,
-    ThrownSignal,
     Variables,
 )
 from bpm_engine.store import rows
@@ -37,10 +33,11 @@ from bpm_engine.store.schema import (
     fixed,
     message,
     process_instance,
+    still,
     subscription,
 )
 from bpm_engine.store.transaction import Transaction
-from bpm_engine.store.types import Id, Instant, Json
+from bpm_engine.store.types import EPOCH, Id, Instant
 
 NOW = sa.bindparam("now", type_=Instant)
 LIMIT = sa.bindparam("limit", type_=sa.Integer())
@@ -58,33 +55,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     status: MessageStatus = MessageStatus.BUFFERED
     expires_at: datetime
     consumed_by: str | None = None  # the instance that got it, or that it started
-
-
-class Signal(msgspec.Struct, frozen=True, kw_only=True):
-    """A signal sent from outside; inside processes it is a `ThrownSignal`."""
-
-    id: str
-    tenant_id: str
-    name: str
-    payload: Variables = {}
-
-
-class Delivery(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """Table delivery: a signal on its way to one subscription, of an instance or of a definition (a
-    start).
-    """
-
-    signal_id: str
-    subscription_id: str
-    tenant_id: str
-    instance_id: str | None = None
-    root_instance_id: str | None = None
-    definition_id: str | None = None
-    node_id: str
-    name: str
-    payload: Variables
-    status: DeliveryStatus = DeliveryStatus.PENDING
-    error: str | None = None
+    actor: str | None = None  # who sent it
 
 
 class StartSubscription(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -113,7 +84,6 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MESSAGE = Shape(Message, message)
-DELIVERY = Shape(Delivery, delivery)
 START = Shape(StartSubscription, subscription)
 
 
@@ -161,22 +131,38 @@ def match_subscriptions(tx: Transaction, subscription_ids: Iterable[str]) -> lis
     return _matches(tx, MESSAGES_FOR_TAKERS, {"ids": rows.ids(subscription_ids)})
 
 
-def pair_buffered(tx: Transaction, limit: int, after: str | None = None) -> tuple[list[Match], str | None]:
-    """The sweep: the next `limit` buffered messages by id, with takers, and where to go on (None: the
-    end).
+def what_waits(tx: Transaction) -> tuple[bool, bool]:
+    """Whether there are buffered messages, and whether there are deliveries to be made: the one query of a
+    quiet engine."""
+    found = tx.execute(WHAT_WAITS).one()
+    return bool(found.messages), bool(found.deliveries)
+
+
+def pair_buffered(
+    tx: Transaction, limit: int, after: tuple[datetime, str] | None = None
+) -> tuple[list[Match], tuple[datetime, str] | None]:
+    """The sweep: the next `limit` buffered messages, those that expire first, with takers, and where to go on
+    (None: the end).
     """
-    values = {"limit": limit, "after": after or FIRST_ID, "now": tx.now()}
-    page = [row.id for row in tx.execute(BUFFERED_PAGE, values)]
-    return match_messages(tx, page), page[-1] if len(page) == limit else None
+    expires_at, last = after or (EPOCH, FIRST_ID)
+    values = {"limit": limit, "expires_at": expires_at, "after": last, "now": tx.now()}
+    page = [(row.expires_at, row.id) for row in tx.execute(BUFFERED_PAGE, values)]
+    matches = match_messages(tx, [message_id for _, message_id in page]) if page else []
+    return matches, page[-1] if len(page) == limit else None
 
 
-def consume_messages(tx: Transaction, consumed: dict[str, str]) -> frozenset[str]:
+def consume_messages(
+    tx: Transaction, consumed: dict[str, str], *, memory: timedelta = timedelta()
+) -> frozenset[str]:
     """Mark messages as taken by instances, in the transaction that delivers them; the ids that were still
     there.
 
-    A message that is missing in the answer went to somebody else: roll that delivery back.
+    A message that is missing in the answer went to somebody else: roll that delivery back. The sender's id is
+    remembered for `memory` at least: how long the message would have waited says nothing about how late it
+    may be sent again.
     """
-    values = {"given": rows.rows(list(consumed.items())), "now": tx.now()}
+    given = rows.rows(list(consumed.items()))
+    values = {"given": given, "now": tx.now(), "remembered": tx.now() + memory}
     return frozenset(row.id for row in tx.execute(CONSUME, values))
 
 
@@ -198,38 +184,6 @@ def expire_messages(tx: Transaction, limit: int) -> list[Message]:
 def purge_messages(tx: Transaction, before: datetime, limit: int) -> int:
     """Delete what is no longer buffered and expired before that time: until then its id guards the inbox."""
     return tx.execute(PURGE_MESSAGES, {"before": before, "limit": limit}).rowcount
-
-
-def fan_out(tx: Transaction, signals: Sequence[ThrownSignal | Signal]) -> int:
-    """One delivery per open subscription of the tenant, also of definitions that the signal starts; but none
-    to who began to wait in this very transaction after the throw.
-    """
-    given = rows.rows([(each.id, each.tenant_id, each.name, each.payload) for each in signals])
-    later = [(s.id, late) for s in signals if isinstance(s, ThrownSignal) for late in s.later]
-    return tx.execute(FAN_OUT, {"given": given, "later": rows.rows(later), "now": tx.now()}).rowcount
-
-
-def pending_deliveries(tx: Transaction, limit: int, after: tuple[str, str] | None = None) -> list[Delivery]:
-    """The next deliveries in order of the signals; page on with the last one's (signal_id,
-    subscription_id).
-    """
-    signal_id, subscription_id = after or (FIRST_ID, FIRST_ID)
-    values = {"signal_id": signal_id, "subscription_id": subscription_id, "limit": limit}
-    return DELIVERY.read(tx.execute(PENDING_DELIVERIES, values))
-
-
-def take_deliveries(tx: Transaction, keys: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """Those of them that are pending, now held by `tx`; what another transaction holds is left to it."""
-    found = tx.execute(TAKE_DELIVERIES, {"given": rows.rows(keys)})
-    return frozenset((row.signal_id, row.subscription_id) for row in found)
-
-
-def finish_deliveries(
-    tx: Transaction, keys: Sequence[tuple[str, str]], status: DeliveryStatus, error: str | None = None
-) -> int:
-    """Only what is Pending, in the transaction that delivers; fewer than asked: somebody else did it."""
-    values = {"given": rows.rows(keys), "status": status, "error": error, "now": tx.now()}
-    return tx.execute(FINISH_DELIVERIES, values).rowcount
 
 
 def replace_start_subscriptions(
@@ -284,7 +238,7 @@ BY_NAME = subscription.c.correlation_key.is_(None)  # a wait without a key takes
 def _taker(given: sa.FromClause, key: sa.ColumnElement[bool], *, start: bool) -> sa.ScalarSelect[str]:
     """The oldest subscription, by index; of an instance only while it runs."""
     is_waiting = sa.and_(
-        subscription.c.status == fixed(SubscriptionStatus.OPEN),
+        still(SubscriptionStatus.OPEN, subscription.c.status),
         subscription.c.kind == SubscriptionKind.MESSAGE,
         subscription.c.tenant_id == given.c.tenant_id,
         subscription.c.name == given.c.name,
@@ -340,7 +294,7 @@ MATCH_SUBSCRIPTIONS = sa.select(
     ).label("message_id"),
 ).where(
     subscription.c.id.in_(sa.select(id_source().c.id)),
-    subscription.c.status == SubscriptionStatus.OPEN,
+    still(SubscriptionStatus.OPEN, subscription.c.status),
     subscription.c.kind == SubscriptionKind.MESSAGE,
 )
 
@@ -360,15 +314,29 @@ TAKERS_OF_MESSAGES = _with_takers(MATCH_MESSAGES.subquery("pairs"))
 TAKERS_OF_ARRIVING = _with_takers(MATCH_ARRIVING.subquery("pairs"))
 MESSAGES_FOR_TAKERS = _with_takers(MATCH_SUBSCRIPTIONS.subquery("pairs"))
 BUFFERED_PAGE = (
-    sa.select(message.c.id)
-    .where(IS_BUFFERED, message.c.id > sa.bindparam("after", type_=Id), message.c.expires_at > NOW)
-    .order_by(message.c.id)
+    sa.select(message.c.expires_at, message.c.id)
+    .where(IS_BUFFERED, message.c.expires_at > NOW)
+    .where(
+        sa.tuple_(message.c.expires_at, message.c.id)
+        > sa.tuple_(sa.bindparam("expires_at", type_=Instant), sa.bindparam("after", type_=Id))
+    )
+    .order_by(message.c.expires_at, message.c.id)
     .limit(LIMIT)
 )
+WHAT_WAITS = sa.select(
+    sa.exists().where(IS_BUFFERED).label("messages"),
+    sa.exists().where(delivery.c.status == fixed(DeliveryStatus.PENDING)).label("deliveries"),
+)
 _CONSUMED = row_source([sa.Column("id", Id), sa.Column("consumed_by", Id)])
+_REMEMBERED = sa.bindparam("remembered", type_=Instant)
 CONSUME = (
     message.update()
-    .values(status=MessageStatus.CONSUMED, consumed_by=_CONSUMED.c.consumed_by, updated_at=NOW)
+    .values(
+        status=MessageStatus.CONSUMED,
+        consumed_by=_CONSUMED.c.consumed_by,
+        expires_at=sa.case((message.c.expires_at < _REMEMBERED, _REMEMBERED), else_=message.c.expires_at),
+        updated_at=NOW,
+    )
     .where(message.c.id == _CONSUMED.c.id, IS_BUFFERED)
     .returning(message.c.id)
 )
@@ -399,90 +367,7 @@ PURGE_MESSAGES = message.delete().where(
         .where(message.c.expires_at < sa.bindparam("before", type_=Instant))
         .order_by(message.c.expires_at, message.c.id)
         .limit(LIMIT)
-    )
-)
-_SIGNALS = row_source(
-    [
-        sa.Column("id", Id),
-        sa.Column("tenant_id", sa.Text()),
-        sa.Column("name", sa.Text()),
-        sa.Column("payload", Json),
-    ]
-)
-_LATER = row_source([sa.Column("signal_id", Id), sa.Column("subscription_id", Id)], "later")
-_DELIVERY_COLUMNS = [name for name in DELIVERY.fields if name != "error"]
-FAN_OUT = (
-    insert_or_nothing(delivery)
-    .from_select(
-        [*_DELIVERY_COLUMNS, "created_at", "updated_at"],
-        sa.select(
-            _SIGNALS.c.id,
-            subscription.c.id,
-            subscription.c.tenant_id,
-            subscription.c.instance_id,
-            subscription.c.root_instance_id,
-            subscription.c.definition_id,
-            subscription.c.node_id,
-            subscription.c.name,
-            _SIGNALS.c.payload,
-            sa.literal(DeliveryStatus.PENDING, delivery.c.status.type),
-            NOW,
-            NOW,
-        )
-        .join_from(
-            _SIGNALS,
-            subscription,
-            sa.and_(
-                subscription.c.tenant_id == _SIGNALS.c.tenant_id,
-                subscription.c.name == _SIGNALS.c.name,
-                subscription.c.kind == SubscriptionKind.SIGNAL,
-                subscription.c.status == fixed(SubscriptionStatus.OPEN),
-            ),
-        )
-        .where(
-            ~sa.exists().where(
-                _LATER.c.signal_id == _SIGNALS.c.id, _LATER.c.subscription_id == subscription.c.id
-            )
-        ),
-    )
-    .on_conflict_do_nothing()
-    .execution_options(preserve_rowcount=True)  # asked for, since drivers forget it after an INSERT
-)
-PENDING_DELIVERIES = (
-    sa.select(*DELIVERY.columns)
-    .where(delivery.c.status == fixed(DeliveryStatus.PENDING))
-    .where(
-        sa.tuple_(delivery.c.signal_id, delivery.c.subscription_id)
-        > sa.tuple_(sa.bindparam("signal_id", type_=Id), sa.bindparam("subscription_id", type_=Id))
-    )
-    .order_by(delivery.c.signal_id, delivery.c.subscription_id)
-    .limit(LIMIT)
-)
-_TAKEN = row_source([sa.Column("signal_id", Id), sa.Column("subscription_id", Id)])
-TAKE_DELIVERIES = (
-    sa.select(delivery.c.signal_id, delivery.c.subscription_id)
-    .join(
-        _TAKEN,
-        sa.and_(
-            delivery.c.signal_id == _TAKEN.c.signal_id, delivery.c.subscription_id == _TAKEN.c.subscription_id
-        ),
-    )
-    .where(delivery.c.status == DeliveryStatus.PENDING)
-    .order_by(delivery.c.signal_id, delivery.c.subscription_id)
-    .with_for_update(skip_locked=True, of=delivery)
-)
-_FINISHED = row_source([sa.Column("signal_id", Id), sa.Column("subscription_id", Id)])
-FINISH_DELIVERIES = (
-    delivery.update()
-    .values(
-        status=sa.bindparam("status", type_=delivery.c.status.type),
-        error=sa.bindparam("error", type_=sa.Text()),
-        updated_at=NOW,
-    )
-    .where(
-        delivery.c.signal_id == _FINISHED.c.signal_id,
-        delivery.c.subscription_id == _FINISHED.c.subscription_id,
-        delivery.c.status == DeliveryStatus.PENDING,
+        .with_for_update(skip_locked=True)  # two sweeps must not wait for each other
     )
 )
 CANCEL_STARTS = (
@@ -492,7 +377,7 @@ CANCEL_STARTS = (
         subscription.c.tenant_id == sa.bindparam("tenant"),
         subscription.c.definition_key == sa.bindparam("key"),
         subscription.c.definition_id.is_not(None),
-        subscription.c.status == fixed(SubscriptionStatus.OPEN),
+        still(SubscriptionStatus.OPEN, subscription.c.status),
     )
 )
 _STARTS = row_source(START.columns)

@@ -61,13 +61,17 @@ def lease_events(tx: Transaction, *, owner: str, limit: int, lease: timedelta) -
     leased = tx.execute(LEASE_EVENTS, values).all()
     events = OUTBOX.read(leased, {})
     if len(events) < len(leased):
-        _bury(tx, leased)
+        _bury(tx, leased, {event.id for event in events})
     return sorted(events, key=lambda event: (event.at, event.id))
 
 
-def _bury(tx: Transaction, leased: Sequence[sa.Row[Any]]) -> None:
+def _bury(tx: Transaction, leased: Sequence[sa.Row[Any]], readable: set[str]) -> None:
     """What cannot be read can never be published: dead at once, where an operator sees it."""
-    dead = [(row.id, tx.now(), row.data.reason) for row in leased if isinstance(row.data, Unreadable)]
+    spoilt = [row for row in leased if row.id not in readable]
+    dead = [
+        (row.id, tx.now(), row.data.reason if isinstance(row.data, Unreadable) else "it is no object")
+        for row in spoilt
+    ]
     tx.execute(BURY, {"given": rows.rows(dead), "now": tx.now()})
 
 

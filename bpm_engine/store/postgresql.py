@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import selectors
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from time import monotonic
 from typing import Any
@@ -48,25 +48,31 @@ class PostgreSQL:
 
     def __init__(self, config: StoreConfig) -> None:
         self._config = config
-        self.engine = sa.create_engine(
+        self.engine = self._pool(config.pool_size, config.pool_overflow)
+        self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._reserve = self._pool(1, 0)  # opened when it is first needed: by workers
+        direct = driver_url(config.direct_url or config.url)
+        libpq = direct.set(drivername="postgresql").render_as_string(hide_password=False)
+        self.wakeups = Notifications(libpq)
+        self._clock = ServerClock(_ask_time)
+
+    def _pool(self, size: int, overflow: int) -> sa.Engine:
+        config = self._config
+        engine = sa.create_engine(
             driver_url(config.url),
             isolation_level="READ COMMITTED",
-            pool_size=config.pool_size,
-            max_overflow=config.pool_overflow,
+            pool_size=size,
+            max_overflow=overflow,
             pool_timeout=config.pool_timeout,
             pool_recycle=config.pool_recycle,
             hide_parameters=True,
             connect_args=self._connect_arguments(),
         )
-        self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
-        sa.event.listen(self.engine, "connect", _load_ids_and_json)
-        sa.event.listen(self.engine, "checkin", _note_rest)
+        sa.event.listen(engine, "connect", _load_ids_and_json)
+        sa.event.listen(engine, "checkin", _note_rest)
         if config.pool_check:
-            sa.event.listen(self.engine, "checkout", _check_rested)
-        direct = driver_url(config.direct_url or config.url)
-        libpq = direct.set(drivername="postgresql").render_as_string(hide_password=False)
-        self.wakeups = Notifications(libpq)
-        self._clock = ServerClock(_ask_time)
+            sa.event.listen(engine, "checkout", _check_rested)
+        return engine
 
     def _connect_arguments(self) -> dict[str, Any]:
         config = self._config
@@ -93,9 +99,15 @@ class PostgreSQL:
             "random_page_cost": "1.1",
         }
 
+    def writing(self) -> AbstractContextManager[sa.Connection]:
+        return self._writing(self.engine)
+
+    def reserved(self) -> AbstractContextManager[sa.Connection]:
+        return self._writing(self._reserve)
+
     @contextmanager
-    def writing(self) -> Iterator[sa.Connection]:
-        with _connected(self.engine) as connection:
+    def _writing(self, engine: sa.Engine) -> Iterator[sa.Connection]:
+        with _connected(engine) as connection:
             if self._config.transaction_pooler:
                 connection.execute(_SET_TIMEOUTS, self._session())
             yield connection
@@ -156,8 +168,17 @@ class PostgreSQL:
                     f" Set {name}=on, or allow it explicitly with allow_unsafe_durability."
                 )
 
+    def check_security(self, connection: sa.Connection) -> None:
+        if self._config.row_level_security and (problem := security.find_problem(connection)):
+            raise InvalidInputError(f"row_level_security is set, but {problem}")
+
     def lock_migrations(self, connection: sa.Connection) -> None:
+        """The wait for another migration, and a big index, may take longer than any step; the wait for a
+        table must not, since everybody else would queue up behind it.
+        """
+        connection.execute(_WITHOUT_TIMEOUTS)
         connection.execute(_LOCK_MIGRATIONS, {"number": MIGRATION_LOCK})
+        connection.execute(_LOCK_TIMEOUT, {"lock_timeout": _milliseconds(self._config.lock_timeout)})
 
     def lock_names(self, connection: sa.Connection, names: Sequence[str]) -> None:
         connection.execute(_LOCK_NAMES, {"names": list(names)})
@@ -219,6 +240,7 @@ class PostgreSQL:
     def close(self) -> None:
         self.wakeups.close()
         self.engine.dispose()
+        self._reserve.dispose()
 
 
 ALL_TENANTS = "*"
@@ -228,6 +250,10 @@ _SETTING = sa.text("SELECT current_setting(:name)")
 _LOCK_NAMES = sa.text(
     "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(CAST(:names AS text[])) AS name"
 )
+_WITHOUT_TIMEOUTS = sa.text(
+    "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
+)
+_LOCK_TIMEOUT = sa.text("SELECT set_config('lock_timeout', :lock_timeout, true)")
 _LOCK_MIGRATIONS = sa.text("SELECT pg_advisory_xact_lock(:number)")
 _CLOCK = sa.select(sa.func.clock_timestamp(type_=Instant))
 _SET_TIMEOUTS = sa.text(

@@ -1,8 +1,9 @@
 """Between rows and records: which columns a record has, and how rows become records again.
 
 A record's fields are its table's columns, in the same words; a test keeps the two together. Whole results
-become records in one call of msgspec, which also turns texts into members of enumerations. A row with an
-unreadable JSON value is not made a record: it is reported by its id, so that the rest of the batch can go on.
+become records in one call of msgspec, which also turns texts into members of enumerations. A row with a JSON
+value that is unreadable, or no object where one belongs, is not made a record: it is reported by its id, so
+that the rest of the batch can go on.
 """
 
 from __future__ import annotations
@@ -80,13 +81,22 @@ class Shape(Generic[R]):
 
     def _try(self, row: Sequence[Any], unreadable: dict[str, str] | None) -> Iterable[R]:
         values = dict(zip(self.fields, row, strict=False))
-        bad = next(((name, v) for name, v in values.items() if isinstance(v, Unreadable)), None)
+        bad = next((f"{name}: {v.reason}" for name, v in values.items() if isinstance(v, Unreadable)), None)
         if bad is None:
-            yield msgspec.convert(row, self.record)
-        elif unreadable is not None:
+            try:
+                yield msgspec.convert(row, self.record)
+            except msgspec.ValidationError as error:  # JSON, but of another shape
+                bad = self._named(str(error))
+        if bad is not None and unreadable is not None:
             # By the call tree it belongs to, where there is one: nothing of that tree can be decided.
             owner = values.get("root_instance_id") or values["id"]
-            unreadable[owner] = f"{self.table.name} {values.get('id')}: {bad[0]}: {bad[1].reason}"
+            unreadable[owner] = f"{self.table.name} {values.get('id')}: {bad}"
+
+    def _named(self, problem: str) -> str:
+        """msgspec counts the fields of a row: `Expected …, got … - at `$[3]``."""
+        words, _, place = problem.partition(" - at `$[")
+        number = place.partition("]")[0]
+        return f"{self.fields[int(number)]}: {words}" if number.isdigit() else problem
 
 
 INSTANCE = Shape(state.Instance, schema.process_instance)

@@ -45,7 +45,7 @@ from bpm_engine.store.schema import (
 )
 from bpm_engine.store.timers import SCHEDULE, Schedule
 from bpm_engine.store.transaction import Transaction
-from bpm_engine.store.types import Json, Unreadable
+from bpm_engine.store.types import Json
 from bpm_engine.store.values import check_variables, identifier, is_row
 
 Order = Literal["newest", "oldest"]
@@ -126,7 +126,7 @@ def find_started(
 def load_variables(tx: Transaction, instance_ids: list[str]) -> dict[str, Variables]:
     """Of the root scopes: what the instance shows as its variables; what cannot be read is left out."""
     found = tx.execute(VARIABLES, {"ids": rows.ids(instance_ids)})
-    return {row.id: row.variables for row in found if not isinstance(row.variables, Unreadable)}
+    return {row.id: row.variables for row in found if isinstance(row.variables, dict)}
 
 
 def load_tokens(tx: Transaction, instance_ids: list[str], *, live: bool = True) -> list[Token]:

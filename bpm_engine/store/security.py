@@ -20,6 +20,21 @@ _CONDITION = (
 _IS_ENABLED = sa.text("SELECT relrowsecurity FROM pg_class WHERE oid = to_regclass('process_instance')")
 
 
+_ROLE = sa.text(
+    "SELECT rolname, rolsuper OR rolbypassrls AS passes FROM pg_roles WHERE rolname = current_user"
+)
+
+
+def find_problem(connection: sa.Connection) -> str | None:
+    """Why the policies would not hold for this connection."""
+    if not connection.execute(_IS_ENABLED).scalar():
+        return "the tables have no policies: run `bpm db upgrade --row-level-security`"
+    role = connection.execute(_ROLE).one()
+    if role.passes:
+        return f"role {role.rolname!r} passes every policy: connect as one without SUPERUSER and BYPASSRLS"
+    return None
+
+
 def arrange(connection: sa.Connection, wanted: bool | None) -> None:
     """Switch it on or off for every table; None: as it is, with the tables that came since."""
     if wanted is None:

@@ -96,6 +96,10 @@ class SQLite:
         _teach(connection)
         return connection
 
+    def reserved(self) -> AbstractContextManager[sa.Connection]:
+        """There is one writer at a time, and no way past it."""
+        return self.writing()
+
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
         self._refuse_nesting()
@@ -150,6 +154,9 @@ class SQLite:
 
     def check_durability(self, connection: sa.Connection) -> None:
         """The level is ours to choose: `sqlite_synchronous`."""
+
+    def check_security(self, connection: sa.Connection) -> None:
+        """There are no policies here."""
 
     def lock_migrations(self, connection: sa.Connection) -> None:
         """BEGIN IMMEDIATE was enough."""

@@ -81,7 +81,8 @@ class Store:
     def open(self) -> None:
         """Check the schema's version (or bring it up to date) and the durability, once.
 
-        Raises SchemaVersionError with advice, UnsafeDurabilityError, UnavailableError.
+        Raises SchemaVersionError with advice, UnsafeDurabilityError, UnavailableError, and InvalidInputError
+        if row-level security is set and does not hold.
         """
         with self._opening:
             if self._opened:
@@ -92,18 +93,20 @@ class Store:
             with self._errors(), self.database.reading() as connection:
                 self.database.check_durability(connection)
                 migrate.check_version(connection)
+                self.database.check_security(connection)
                 connection.rollback()
             self._opened = True
 
     @contextmanager
-    def transaction(self, *, tenant: str | None = None) -> Iterator[Transaction]:
+    def transaction(self, *, tenant: str | None = None, reserved: bool = False) -> Iterator[Transaction]:
         """A transaction that may write: committed at the end of the block, rolled back if it raises.
 
         On SQLite it holds the only write lock of the file, so keep it short, and never open one inside
         another. `tenant` matters for row-level security only; None is for services, which work for all
-        tenants.
+        tenants. `reserved`: on the connection that is kept for leases.
         """
-        with self._transaction(self.database.writing(), tenant, commit=True) as tx:
+        connecting = self.database.reserved() if reserved else self.database.writing()
+        with self._transaction(connecting, tenant, commit=True) as tx:
             yield tx
         if tx.news:
             self.database.wakeups.notify(tx.news)

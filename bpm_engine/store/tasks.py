@@ -18,7 +18,7 @@ from bpm_engine.errors import InvalidInputError
 from bpm_engine.store.pages import Key, Page, Paging, newest_or_oldest
 from bpm_engine.store.records import TASK
 from bpm_engine.store.rows import contains
-from bpm_engine.store.schema import fixed, human_task, process_instance, scope
+from bpm_engine.store.schema import human_task, process_instance, scope, still
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import LATEST, Instant, Json
 from bpm_engine.store.values import is_row
@@ -169,7 +169,7 @@ def _conditions(wanted: TaskFilter, tx: Transaction) -> list[sa.ColumnElement[bo
     }
     conditions: list[sa.ColumnElement[bool]] = [c == value for c, value in equal.items() if value is not None]
     if wanted.status is not None:
-        conditions.append(task.status == fixed(TaskStatus(wanted.status)))
+        conditions.append(still(TaskStatus(wanted.status), task.status))
     if wanted.unassigned:
         conditions.append(task.assignee.is_(None))
     if candidates := _candidates(wanted.candidate_user, wanted.candidate_groups):

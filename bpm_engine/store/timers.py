@@ -17,8 +17,17 @@ from msgspec.structs import replace
 
 from bpm_engine.core.state import InstanceStatus, Timer, TimerStatus, TokenState
 from bpm_engine.store.records import TIMER, Shape
-from bpm_engine.store.rows import row_source, rows
-from bpm_engine.store.schema import ScheduleStatus, fixed, process_instance, schedule, scope, timer, token
+from bpm_engine.store.rows import id_source, ids, row_source, rows
+from bpm_engine.store.schema import (
+    ScheduleStatus,
+    fixed,
+    process_instance,
+    schedule,
+    scope,
+    still,
+    timer,
+    token,
+)
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import EPOCH, Id, Instant
 
@@ -75,10 +84,21 @@ def latest_timers(tx: Transaction, now: datetime, limit: int) -> list[Timer]:
     return TIMER.read(tx.execute(LATEST_TIMERS, {"now": now, "limit": limit}), {})
 
 
+def park_timers(tx: Transaction, now: datetime, limit: int) -> int:
+    """Take due timers of halted instances out of the sweep's way; how many. Each of them is met once, not
+    with every look."""
+    return len(tx.execute(PARK, {"now": now, "limit": limit}).all())
+
+
+def unpark_timers(tx: Transaction, instance_ids: Iterable[str]) -> None:
+    """These instances go on: what came due meanwhile fires."""
+    tx.execute(UNPARK, {"ids": ids(instance_ids), "now": tx.now()})
+
+
 def next_due(tx: Transaction) -> datetime | None:
     """When the next timer or schedule is due: idle services sleep until then."""
-    found = [tx.execute(statement).scalar() for statement in (NEXT_TIMER, NEXT_SCHEDULE)]
-    return min((due for due in found if due is not None), default=None)
+    due: datetime | None = tx.execute(NEXT).scalar()
+    return due
 
 
 def expired_leases(tx: Transaction, now: datetime, limit: int, after: str | None = None) -> list[Stuck]:
@@ -133,11 +153,18 @@ def _taking_roots(query: sa.Select[Any], root_instance_id: sa.ColumnElement[str]
 
 
 _DUE_AFTER = sa.tuple_(timer.c.due_at, timer.c.id) > sa.tuple_(sa.bindparam("due_at", type_=Instant), AFTER)
+IS_SCHEDULED = still(TimerStatus.SCHEDULED, timer.c.status)
+IS_WAKING = sa.and_(IS_SCHEDULED, sa.text("NOT timer.parked"))
+# A scalar subquery, answered row by row: a join might begin with all instances that run.
+_status_of_instance = (
+    sa.select(process_instance.c.status)
+    .where(process_instance.c.id == timer.c.instance_id)
+    .correlate(timer)
+    .scalar_subquery()
+)
 _DUE = (
     sa.select(*TIMER.columns)
-    .join(process_instance, process_instance.c.id == timer.c.instance_id)
-    .where(timer.c.status == fixed(TimerStatus.SCHEDULED), timer.c.due_at <= NOW)
-    .where(process_instance.c.status == InstanceStatus.RUNNING)
+    .where(IS_WAKING, timer.c.due_at <= NOW, _status_of_instance == fixed(InstanceStatus.RUNNING))
     .limit(LIMIT)
 )
 DUE_TIMERS = _taking_roots(
@@ -148,13 +175,31 @@ LATEST_TIMERS = _taking_roots(
     _DUE.where(
         ~sa.exists().where(
             _earlier.c.instance_id == timer.c.instance_id,
-            _earlier.c.status == fixed(TimerStatus.SCHEDULED),
+            still(TimerStatus.SCHEDULED, _earlier.c.status),
             sa.tuple_(_earlier.c.due_at, _earlier.c.id) < sa.tuple_(timer.c.due_at, timer.c.id),
         )
     ).order_by(timer.c.due_at.desc(), timer.c.id.desc()),
     timer.c.root_instance_id,
 )
-NEXT_TIMER = sa.select(sa.func.min(timer.c.due_at)).where(timer.c.status == fixed(TimerStatus.SCHEDULED))
+NEXT_TIMER = sa.select(sa.func.min(timer.c.due_at)).where(IS_WAKING)
+_OF_HALTED = _taking_roots(
+    sa.select(timer.c.id)
+    .where(IS_WAKING, timer.c.due_at <= NOW, _status_of_instance != fixed(InstanceStatus.RUNNING))
+    .order_by(timer.c.due_at, timer.c.id)
+    .limit(LIMIT),
+    timer.c.root_instance_id,
+).cte("of_halted")
+PARK = (
+    timer.update()
+    .values(parked=True, updated_at=NOW)
+    .where(timer.c.id == _OF_HALTED.c.id)
+    .returning(timer.c.id)
+)
+UNPARK = (
+    timer.update()
+    .values(parked=False, updated_at=NOW)
+    .where(timer.c.instance_id.in_(sa.select(id_source().c.id)), sa.text("timer.parked"), IS_SCHEDULED)
+)
 _STUCK = (token.c.id, token.c.version, token.c.root_instance_id)
 EXPIRED_LEASES = _taking_roots(
     sa.select(*_STUCK)
@@ -178,6 +223,10 @@ UNCLAIMED_TOKENS = _taking_roots(
 )
 IS_ACTIVE = schedule.c.status == fixed(ScheduleStatus.ACTIVE)
 NEXT_SCHEDULE = sa.select(sa.func.min(schedule.c.due_at)).where(IS_ACTIVE)
+_next = sa.union_all(
+    NEXT_TIMER.with_only_columns(sa.func.min(timer.c.due_at).label("due_at")), NEXT_SCHEDULE
+).subquery("coming")
+NEXT = sa.select(sa.func.min(_next.c.due_at))
 DUE_SCHEDULES = (
     sa.select(*SCHEDULE.columns)
     .where(IS_ACTIVE, schedule.c.due_at <= NOW)

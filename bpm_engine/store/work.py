@@ -28,7 +28,7 @@ from bpm_engine.store.records import INSTANCE, TOKEN
 from bpm_engine.store.rows import id_source, row_source
 from bpm_engine.store.schema import FOR_EXECUTORS, claim_order, process_instance, scope, token
 from bpm_engine.store.transaction import Transaction
-from bpm_engine.store.types import Id, Instant, Unreadable
+from bpm_engine.store.types import Id, Instant
 
 NOW = sa.bindparam("now", type_=Instant)
 UNTIL = sa.bindparam("until", type_=Instant)
@@ -115,7 +115,7 @@ def load_work(tx: Transaction, tokens: Sequence[Token]) -> list[Work]:
     seqs: dict[str, int] = {}
     spoilt: set[str] = set()
     for row in tx.execute(VISIBLE_VARIABLES, _ids(t.scope_id for t in tokens)):
-        if isinstance(row.variables, Unreadable) or isinstance(row.loop, Unreadable):
+        if not isinstance(row.variables, dict) or not isinstance(row.loop, dict | None):
             spoilt.add(row.start)
             continue
         seqs.setdefault(row.start, row.seq)  # outermost first: of the root scope
@@ -162,7 +162,7 @@ def ready_topics(tx: Transaction) -> list[str]:
 
 
 def oldest_ready(tx: Transaction) -> datetime | None:
-    """Since when the oldest claimable token waits: the measure of backlog."""
+    """Since when the oldest of the claimable tokens waits that are next: the measure of backlog."""
     return tx.execute(OLDEST_READY).scalar()
 
 
@@ -269,7 +269,8 @@ def claim_of_topics(database: Database, *, last_first: bool = False) -> sa.sql.d
 
 _KNOWN = _topics()
 READY_TOPICS = sa.select(_KNOWN.c.topic).where(_KNOWN.c.topic.is_not(None))
-OLDEST_READY = sa.select(sa.func.min(token.c.entered_at)).where(IS_READY)
+_NEXT = sa.select(token.c.entered_at).where(IS_READY).order_by(*claim_order(token)).limit(1_000).subquery()
+OLDEST_READY = sa.select(sa.func.min(_NEXT.c.entered_at))
 INSTANCES = sa.select(*INSTANCE.columns).where(process_instance.c.id.in_(sa.select(id_source().c.id)))
 
 

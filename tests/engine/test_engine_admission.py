@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from support.definitions import bpmn, path
-from support.samples import END, START, STARTED_BY_MESSAGE, WAIT
+from support.samples import END, HUMAN, START, STARTED_BY_MESSAGE, WAIT, WORK
 
 from bpm_engine import Engine, UnavailableError
+from bpm_engine.testing import ManualClock
 
 ASK = f'{START}<userTask id="ask"/>{END}' + path("start", "ask", "end")
 FIRST, SECOND = (bpmn(ASK).replace(b'id="p"', b'id="%s"' % key) for key in (b"first", b"second"))
@@ -63,6 +64,33 @@ def test_a_message_starts_no_process_of_a_crowded_tenant(
     assert other.send_message("paid", "A-1") == "started"
     engine.tasks.complete(engine.tasks.find().items[0].id)
     assert engine.send_message("paid", "A-2", message_id="m-2") == "started"  # the refused one left nothing
+
+
+def test_while_workers_do_not_keep_up_nothing_new_begins_and_all_that_is_there_goes_on(
+    opening: Callable[..., Engine], clock: ManualClock
+) -> None:
+    engine = opening(backlog=60.0)
+    for file in (HUMAN, WAIT, WORK):
+        engine.deploy(file)
+    person = engine.start("p", {"amount": 1}, version=1)
+    waiting = engine.start("p", {"order": "A-1"}, version=2)
+    behind = engine.start("p")
+    clock.advance("61s")
+    before = len(engine.instances.find().items)
+    with pytest.raises(UnavailableError, match="work has waited for 61 s"):
+        engine.start("p")
+    with pytest.raises(UnavailableError, match="setting `backlog`"):
+        engine.send_message("paid", "nobody")
+    assert len(engine.instances.find().items) == before
+    assert engine.send_message("paid", "A-1") == "delivered"
+    assert engine.instances.get(waiting.id).status == "Completed"
+    (task,) = engine.tasks.find().items
+    engine.tasks.complete(task.id, {"approved": True})
+    assert engine.instances.get(person.id).status == "Completed"
+    engine.handler("work")(lambda work: None)
+    engine.run_until_idle()  # the worker has caught up
+    assert engine.instances.get(behind.id).status == "Completed"
+    assert engine.start("p").status == "Running"
 
 
 def test_a_message_that_an_instance_waits_for_is_never_refused(opening: Callable[..., Engine]) -> None:

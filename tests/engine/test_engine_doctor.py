@@ -38,6 +38,7 @@ DAMAGE = {
     "DELETE FROM subscription": "waiting token with nothing to wait for",
     "UPDATE token SET waiting_for = 'compensation'": "compensation that nobody carries out",
     "UPDATE token SET held = 1": "token held in a running instance",
+    "UPDATE timer SET parked = 1": "timer set aside in a running instance",
     "UPDATE process_instance SET status = 'Suspended'": "claimable token in a halted instance",
     "UPDATE token SET state = 'Failed'": "incident without a reason",
     "UPDATE token SET state = 'Executing'": "executing token without a lease",

@@ -15,7 +15,8 @@ from bpm_engine.store import work as claims
 from bpm_engine.testing import ManualClock
 
 Opening = Callable[..., Engine]
-BAD = """'{"x": 1e5000}'"""  # put there by foreign hands: a number that Python cannot read
+# Put there by foreign hands: a number that Python cannot read, and what is no object.
+BAD = pytest.mark.parametrize("bad", ["""'{"x": 1e5000}'""", "'[1]'", "'7'"])
 # start -> work, with an alarm after a day -> end
 GUARDED = bpmn(
     f'{START}<serviceTask id="work" bpm:topic="work" bpm:resultVariable="answer"/>{END}'
@@ -219,12 +220,13 @@ def test_work_whose_topic_is_worked_on_is_only_behind(opening: Opening, clock: M
 # ------------------------------------------------------------------ rows that cannot be read
 
 
+@BAD
 def test_an_instance_whose_rows_cannot_be_read_becomes_an_incident(
-    engine: Engine, clock: ManualClock
+    engine: Engine, clock: ManualClock, bad: str
 ) -> None:
     engine.deploy(HOUR)
     instance, sound = engine.start("p"), engine.start("p")
-    write(engine, f"UPDATE scope SET variables = {BAD} WHERE id = '{instance.id}'")
+    write(engine, f"UPDATE scope SET variables = {bad} WHERE id = '{instance.id}'")
     clock.advance("1h")
     engine.run_until_idle()
     assert engine.instances.get(sound.id).status == "Completed"
@@ -248,12 +250,15 @@ def test_an_instance_whose_rows_cannot_be_read_becomes_an_incident(
     assert engine.instances.get(instance.id).status == "Completed"
 
 
-def test_a_token_that_cannot_be_read_is_taken_from_the_queue(engine: Engine, clock: ManualClock) -> None:
+@BAD
+def test_a_token_that_cannot_be_read_is_taken_from_the_queue(
+    engine: Engine, clock: ManualClock, bad: str
+) -> None:
     done: list[str] = []
     engine.handler("work")(lambda work: done.append(work.instance_id))
     engine.deploy(WORK)
     spoilt, sound = engine.start("p"), engine.start("p")
-    write(engine, f"UPDATE token SET local = {BAD} WHERE instance_id = '{spoilt.id}'")
+    write(engine, f"UPDATE token SET local = {bad} WHERE instance_id = '{spoilt.id}'")
     engine.run_until_idle()
     assert done == [sound.id]
     clock.advance("31s")  # its lease, which nobody could use, is over

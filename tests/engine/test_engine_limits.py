@@ -192,13 +192,13 @@ def test_an_unreadable_row_harms_its_own_instance_only(engine: Engine) -> None:
     assert engine.instances.get(good.id).status == "Completed"
 
 
-def test_unreadable_variables_do_not_keep_others_from_being_claimed(engine: Engine) -> None:
+@pytest.mark.parametrize("bad", ['{"a": 1e5000}', "[1]", "null"])
+def test_unreadable_variables_do_not_keep_others_from_being_claimed(engine: Engine, bad: str) -> None:
     engine.deploy(WORK)
     engine.handler("work")(lambda work: {})
     spoilt, good = engine.start("p"), engine.start("p")
-    unreadable = sa.text("""UPDATE scope SET variables = '{"a": 1e5000}' WHERE id = :id""")
     with engine.begin() as connection:
-        connection.execute(unreadable.bindparams(sa.bindparam("id", spoilt.id, Id)))
+        connection.exec_driver_sql(f"UPDATE scope SET variables = '{bad}' WHERE id = '{spoilt.id}'")
     engine.run_until_idle()
     assert engine.instances.get(good.id).status == "Completed"
 

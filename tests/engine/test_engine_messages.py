@@ -71,6 +71,29 @@ def test_a_message_is_gone_after_its_time_to_live(engine: Engine, clock: ManualC
 
 
 @pytest.mark.parametrize("buffered", [True, False])
+def test_a_short_time_to_live_does_not_shorten_the_memory_of_an_id_that_was_taken(
+    engine: Engine, clock: ManualClock, buffered: bool
+) -> None:
+    engine.deploy(WAIT)
+    if not buffered:
+        engine.start("p", {"order": "A-1"})
+    engine.send_message("paid", "A-1", ttl="1s", message_id="m-1")
+    if buffered:
+        engine.start("p", {"order": "A-1"})
+        engine.run_until_idle()
+    clock.advance("10m")
+    while engine._runtime.retention.run_once():
+        pass
+    second = engine.start("p", {"order": "A-1"})
+    assert engine.send_message("paid", "A-1", ttl="1s", message_id="m-1") == "duplicate"
+    assert engine.instances.get(second.id).status == "Running"
+    clock.advance("51m")
+    while engine._runtime.retention.run_once():
+        pass
+    assert engine.send_message("paid", "A-1", message_id="m-1") == "delivered"
+
+
+@pytest.mark.parametrize("buffered", [True, False])
 def test_a_message_id_takes_effect_once(engine: Engine, buffered: bool) -> None:
     engine.deploy(WAIT)
     if buffered:
@@ -209,6 +232,24 @@ def test_a_signal_reaches_everyone_who_waits(engine: Engine) -> None:
         done = engine.instances.get(instance.id)
         assert (done.status, done.variables) == ("Completed", {"why": "inventory"})
     assert engine.send_signal("closed") == 0
+
+
+def test_the_history_names_who_sent_a_signal(engine: Engine) -> None:
+    engine.deploy(LISTEN)
+    instance = engine.start("p", actor="ann")
+    engine.send_signal("closed", actor="bob")
+    engine.run_until_idle()
+    actors = {entry.kind: entry.actor for entry in engine.history.find(instance.id)}
+    assert (actors["started"], actors["delivered"], actors["completed"]) == ("ann", "bob", "bob")
+
+
+def test_the_history_names_who_sent_a_message_that_had_to_wait(engine: Engine) -> None:
+    engine.deploy(WAIT)
+    engine.send_message("paid", "A-1", actor="bank")
+    instance = engine.start("p", {"order": "A-1"}, actor="ann")
+    engine.run_until_idle()
+    actors = {entry.kind: entry.actor for entry in engine.history.find(instance.id)}
+    assert (actors["started"], actors["delivered"]) == ("ann", "bank")
 
 
 def test_a_signal_to_a_halted_instance_waits_and_the_engine_comes_to_rest(engine: Engine) -> None:

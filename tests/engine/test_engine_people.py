@@ -276,6 +276,17 @@ def test_a_right_that_is_lost_meanwhile_counts_at_the_moment_of_completing(engin
     assert engine.tasks.get(task.id).status == "Open"
 
 
+def test_a_guard_looks_at_the_data_in_the_transaction_that_completes(engine: Engine) -> None:
+    task = one(engine)
+    with engine.begin() as connection:
+        engine.instances.set_variables(task.instance_id, {"amount": 700}, connection=connection)
+        with pytest.raises(ConflictError, match="too much for a clerk"):
+            engine.tasks.complete(task.id, {"approved": True}, connection=connection)
+        engine.instances.set_variables(task.instance_id, {"amount": 7}, connection=connection)
+        engine.tasks.complete(task.id, {"approved": True}, connection=connection)
+    assert engine.instances.get(task.instance_id).status == "Completed"
+
+
 def test_reserving_takes_the_next_tasks_in_order(engine: Engine) -> None:
     engine.deploy(PLAIN)
     for n in (0, 5, 0, 9):

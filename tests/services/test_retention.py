@@ -14,11 +14,12 @@ from bpm_engine import crash
 from bpm_engine.core.state import Instance, InstanceStatus, SubscriptionKind
 from bpm_engine.services.retention import RetentionConfig, RetentionSweep
 from bpm_engine.store import changes as changing
-from bpm_engine.store import messages, schema
+from bpm_engine.store import messages, schema, signals
 from bpm_engine.store.clock import ManualClock
-from bpm_engine.store.messages import Message, Signal
+from bpm_engine.store.messages import Message
 from bpm_engine.store.outbox import OutboxStatus
 from bpm_engine.store.schema import DeliveryStatus
+from bpm_engine.store.signals import Signal
 from bpm_engine.store.store import Store
 
 MONTH = timedelta(days=30)
@@ -229,10 +230,10 @@ def test_finished_deliveries_are_purged_and_pending_ones_are_not(store: Store, c
     done, pending = (Signal(id=rows.new_id(), tenant_id=owner.tenant_id, name=n) for n in ("done", "pending"))
     with store.transaction() as tx:
         changing.apply(tx, changes)
-        messages.fan_out(tx, [done, pending])
+        signals.fan_out(tx, [done, pending])
         key = (done.id, changes.subscriptions.inserted[0].id)
-        assert messages.finish_deliveries(tx, [key], DeliveryStatus.DONE) == 1
+        assert signals.finish_deliveries(tx, [key], DeliveryStatus.DONE) == 1
     clock.advance(timedelta(days=7, seconds=1))
     assert sweep(store) == [1]
     with store.reading() as tx:
-        assert [each.signal_id for each in messages.pending_deliveries(tx, 10)] == [pending.id]
+        assert [each.signal_id for each in signals.pending_deliveries(tx, 10)] == [pending.id]

@@ -13,7 +13,7 @@ from bpm_engine.core.changes import Applied, Stale
 from bpm_engine.engine import Engine
 from bpm_engine.services.correlation import _signal
 from bpm_engine.services.step import Submission
-from bpm_engine.store import messages
+from bpm_engine.store import signals
 
 BELL = f"""{HEAD}<signal id="s" name="bell"/>
 <process id="waits" isExecutable="true">
@@ -43,7 +43,7 @@ def engines(request: pytest.FixtureRequest, url_of: Callable[[str], str]) -> Ite
 
 def _pending(engine: Engine) -> list[Submission]:
     with engine._runtime.store.reading() as tx:
-        return [_signal(each) for each in messages.pending_deliveries(tx, 100)]
+        return [_signal(each) for each in signals.pending_deliveries(tx, 100)]
 
 
 def _heard(engine: Engine) -> tuple[int, int]:
@@ -78,7 +78,7 @@ def test_while_another_transaction_delivers_it_is_left_alone(
     delivering = _pending(one)
     starts = [s for s in delivering if s.delivery and "Started" in type(s.stimulus).__name__]
     with one._runtime.store.transaction() as tx:
-        assert len(messages.take_deliveries(tx, [s.delivery for s in starts if s.delivery])) == 1
+        assert len(signals.take_deliveries(tx, [s.delivery for s in starts if s.delivery])) == 1
         (outcome,) = other._runtime.perform([s for s in _pending(other) if s.delivery == starts[0].delivery])
     assert isinstance(outcome, Stale)
     assert _heard(one) == (0, 0)

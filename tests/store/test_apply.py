@@ -473,6 +473,7 @@ def test_columns_and_fields_stay_together() -> None:
         "lease_owner",
         "error",
         "published_at",
+        "parked",
     }
     for shape in (
         records.INSTANCE,

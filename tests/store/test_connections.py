@@ -24,8 +24,12 @@ from support.postgres.databases import libpq_url
 from support.postgres.server import Server
 
 from bpm_engine.errors import ConflictError, InvalidInputError, UnavailableError
+from bpm_engine.handlers import Handlers
+from bpm_engine.services.hands import Hands
+from bpm_engine.services.running import HandedIn
 from bpm_engine.store import changes as changing
 from bpm_engine.store import schema, trees, work
+from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.failures import CommitUnknownError, TransactionRetryError, UnsafeDurabilityError
 from bpm_engine.store.notifications import News
@@ -67,6 +71,20 @@ def test_a_full_pool_answers_soon(postgresql_store: Store) -> None:
     config = with_fields(postgresql_store.config, pool_size=1, pool_overflow=0, pool_timeout=0.05)
     with Store(config) as small, small.reading(), pytest.raises(UnavailableError), small.reading():
         pass
+
+
+def test_a_full_pool_does_not_let_leases_run_out(postgresql_store: Store, clock: ManualClock) -> None:
+    start(postgresql_store)
+    config = with_fields(postgresql_store.config, pool_size=1, pool_overflow=0, pool_timeout=0.05)
+    with Store(config, clock) as small:
+        with small.transaction() as tx:
+            (held,) = work.load_work(tx, work.claim_tokens(tx, owner="w", limit=1, lease=LEASE))
+        hands = Hands(small, Handlers(), lease=LEASE, extension=LEASE)
+        hands.hand_in(HandedIn(held, 10 * LEASE))
+        with small.reading():
+            hands.extend_leases()
+    with postgresql_store.reading() as tx:
+        assert tx.execute(sa.select(schema.token.c.lease_until)).scalar() == clock.now + 10 * LEASE
 
 
 def test_a_deadlock_is_told_as_a_retry(postgresql_store: Store) -> None:

@@ -81,6 +81,35 @@ def test_timers_that_are_not_scheduled_or_whose_instance_is_halted_do_not_fire(s
         assert timers.due_timers(tx, NOW, 10) == []
 
 
+def test_due_timers_of_halted_instances_step_aside_until_they_go_on(store: Store) -> None:
+    halted, running = sample.instance(status=InstanceStatus.SUSPENDED), sample.instance()
+    for owner in (halted, running):
+        changes = sample.started(owner)
+        changes.timers.inserted = [
+            sample.timer(owner, due_at=NOW - SECOND),
+            sample.timer(owner, due_at=NOW + SECOND),
+        ]
+        apply(store, changes)
+    with store.transaction() as tx:
+        assert timers.park_timers(tx, NOW, 10) == 1
+        assert timers.park_timers(tx, NOW, 10) == 0
+        due = timers.due_timers(tx, NOW, 10)
+        assert [t.instance_id for t in due] == [running.id]
+        assert timers.park_timers(tx, NOW + SECOND, 10) == 1
+    fired = Changes()
+    fired.timers.updated = [replace(due[0], status=TimerStatus.FIRED)]
+    apply(store, fired)
+    with store.transaction() as tx:
+        assert timers.next_due(tx) == NOW + SECOND, "nothing that is overdue keeps a sweeper awake"
+    resumed = Changes()
+    resumed.instances.updated = [replace(halted, status=InstanceStatus.RUNNING, version=2)]
+    apply(store, resumed)
+    with store.transaction() as tx:
+        assert timers.next_due(tx) == NOW - SECOND
+        assert [t.instance_id for t in timers.due_timers(tx, NOW, 10)] == [halted.id]
+        assert len(timers.due_timers(tx, NOW + SECOND, 10)) == 3
+
+
 def test_two_sweepers_do_not_get_the_same_tree(postgresql_store: Store) -> None:
     changes = Changes()
     for _ in range(4):

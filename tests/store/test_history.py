@@ -15,9 +15,9 @@ from support.postgres.databases import libpq_url
 from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import Instance, InstanceStatus, replace
 from bpm_engine.store import changes as changing
-from bpm_engine.store import definitions, messages, retention, schema, search
-from bpm_engine.store.messages import Signal
+from bpm_engine.store import definitions, retention, schema, search, signals
 from bpm_engine.store.schema import DeliveryStatus
+from bpm_engine.store.signals import Signal
 from bpm_engine.store.store import Store
 
 NOW = sample.NOW
@@ -196,9 +196,9 @@ def test_finished_deliveries_are_purged_by_age(store: Store) -> None:
     changes.subscriptions.inserted = [sample.subscription(owner, kind="signal", name="s") for _ in range(2)]
     apply(store, changes)
     with store.transaction() as tx:
-        messages.fan_out(tx, [Signal(id=sample.new_id(), tenant_id="acme", name="s")])
-        done = messages.pending_deliveries(tx, 1)[0]
-        messages.finish_deliveries(tx, [(done.signal_id, done.subscription_id)], DeliveryStatus.DONE)
+        signals.fan_out(tx, [Signal(id=sample.new_id(), tenant_id="acme", name="s")])
+        done = signals.pending_deliveries(tx, 1)[0]
+        signals.finish_deliveries(tx, [(done.signal_id, done.subscription_id)], DeliveryStatus.DONE)
         assert retention.purge_deliveries(tx, NOW, 10) == 0
         assert retention.purge_deliveries(tx, NOW + DAY, 10) == 1
-        assert len(messages.pending_deliveries(tx, 10)) == 1
+        assert len(signals.pending_deliveries(tx, 10)) == 1

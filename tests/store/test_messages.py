@@ -11,10 +11,11 @@ from support import rows as sample
 
 from bpm_engine.core.state import InstanceStatus, SubscriptionKind, SubscriptionStatus, replace
 from bpm_engine.store import changes as changing
-from bpm_engine.store import messages
+from bpm_engine.store import messages, signals
 from bpm_engine.store.clock import ManualClock
-from bpm_engine.store.messages import Message, Signal, StartSubscription
+from bpm_engine.store.messages import Message, StartSubscription
 from bpm_engine.store.schema import DeliveryStatus, MessageStatus
+from bpm_engine.store.signals import Signal
 from bpm_engine.store.store import Store
 
 
@@ -207,19 +208,19 @@ def test_a_signal_is_delivered_once_to_every_wait_of_the_tenant(store: Store) ->
     sent = Signal(id=sample.new_id(), tenant_id="acme", name="closed", payload={"why": "night"})
     with store.transaction() as tx:
         messages.replace_start_subscriptions(tx, "acme", "order", [begin])
-        assert messages.fan_out(tx, [sent]) == 4
-        assert messages.fan_out(tx, [sent]) == 0
-        found = messages.pending_deliveries(tx, 10)
+        assert signals.fan_out(tx, [sent]) == 4
+        assert signals.fan_out(tx, [sent]) == 0
+        found = signals.pending_deliveries(tx, 10)
         assert {d.subscription_id for d in found} == {waits[0].id, waits[1].id, waits[3].id, begin.id}
         assert {d.definition_id for d in found} == {None, begin.definition_id}
         assert all(d.payload == {"why": "night"} for d in found)
-        first = messages.pending_deliveries(tx, 3)
-        rest = messages.pending_deliveries(tx, 3, (first[-1].signal_id, first[-1].subscription_id))
+        first = signals.pending_deliveries(tx, 3)
+        rest = signals.pending_deliveries(tx, 3, (first[-1].signal_id, first[-1].subscription_id))
         assert [d.subscription_id for d in first + rest] == [d.subscription_id for d in found]
         key = (found[0].signal_id, found[0].subscription_id)
-        assert messages.finish_deliveries(tx, [key], DeliveryStatus.DONE) == 1
-        assert messages.finish_deliveries(tx, [key], DeliveryStatus.FAILED, "late") == 0
-        assert len(messages.pending_deliveries(tx, 10)) == 3
+        assert signals.finish_deliveries(tx, [key], DeliveryStatus.DONE) == 1
+        assert signals.finish_deliveries(tx, [key], DeliveryStatus.FAILED, "late") == 0
+        assert len(signals.pending_deliveries(tx, 10)) == 3
 
 
 def test_a_new_version_replaces_the_start_subscriptions_of_its_key_only(store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from bpm_engine.store import migrate
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.database import Database
 from bpm_engine.store.failures import SchemaVersionError
-from bpm_engine.store.schema import metadata
+from bpm_engine.store.schema import metadata, subscription, timer
 from bpm_engine.store.store import Store, connect
 
 
@@ -88,6 +89,29 @@ def test_down_and_up_again_leaves_usable_tables(database: Database, empty_url: s
         changing.apply(tx, sample.started(sample.instance()))
 
 
+def test_each_revision_goes_down_and_up_again_with_the_rows_that_are_there(
+    database: Database, empty_url: str
+) -> None:
+    migrate.upgrade(database)
+    before = described(database)
+    owner = sample.instance()
+    started = sample.started(owner)
+    started.timers.inserted = [sample.timer(owner)]
+    started.subscriptions.inserted = [sample.subscription(owner)]
+    with Store(empty_url) as store, store.transaction() as tx:
+        changing.apply(tx, started)
+    revisions = [script.revision for script in migrate._script_directory().walk_revisions()]
+    for lower in revisions[1:]:
+        migrate.downgrade(database, lower)
+        assert migrate.find_revision(database) == lower
+    migrate.upgrade(database)
+    assert described(database) == before
+    with Store(empty_url) as store, store.transaction() as tx:
+        assert tx.execute(sa.select(timer.c.instance_id)).scalars().all() == [owner.id]
+        assert tx.execute(sa.select(subscription.c.instance_id)).scalars().all() == [owner.id]
+        changing.apply(tx, sample.started(sample.instance()))
+
+
 def test_upgrading_twice_changes_nothing(database: Database) -> None:
     migrate.upgrade(database)
     before = described(database)
@@ -149,6 +173,31 @@ def test_two_processes_that_migrate_at_once_do_not_break_each_other(
         process.join()
     with database.engine.connect() as connection:
         assert migrate.current(connection) == migrate.head()
+
+
+def test_a_migration_waits_for_another_however_long_it_takes(postgresql_url: str) -> None:
+    """Longer than a step may wait for a lock, and than a statement may run."""
+    impatient = StoreConfig(url=postgresql_url, lock_timeout=0.05, statement_timeout=0.05)
+    first, second = connect(StoreConfig(url=postgresql_url)), connect(impatient)
+    asked = threading.Event()
+    sa.event.listen(second.engine, "before_cursor_execute", lambda *_: asked.set())
+    waiting = threading.Thread(target=migrate.upgrade, args=(second,))
+    try:
+        with first.writing() as connection:
+            first.lock_migrations(connection)
+            waiting.start()
+            assert asked.wait(30)
+            waits = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            while not connection.exec_driver_sql(waits).first():
+                pass
+            connection.exec_driver_sql("SELECT pg_sleep(0.2)")
+            assert connection.exec_driver_sql(waits).first(), "it has given up"
+            connection.rollback()
+        waiting.join(60)
+        assert migrate.find_revision(first) == migrate.head()
+    finally:
+        first.close()
+        second.close()
 
 
 def test_a_failing_migration_leaves_the_schema_as_it_was(database: Database) -> None:

@@ -18,7 +18,7 @@ from support.databases import SCHEMA
 from support.postgres.databases import Databases, libpq_url
 
 from bpm_engine.store import changes as changing
-from bpm_engine.store import crowds, loading, messages, outbox, retention, timers, work
+from bpm_engine.store import crowds, loading, messages, outbox, retention, rows, signals, timers, work
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.store import Store
 
@@ -68,7 +68,11 @@ POLLS = {
     "claim from the end": (work.CLAIM_LAST, "token_ready_idx"),
     "ready topics": (work.READY_TOPICS, "token_ready_topic_idx"),
     "due timers": (timers.DUE_TIMERS, "timer_due_idx"),
-    "next timer": (timers.NEXT_TIMER, "timer_due_idx"),
+    "next timer": (timers.NEXT, "timer_due_idx"),
+    "timers of halted instances": (timers.PARK, "timer_due_idx"),
+    "buffered messages": (messages.BUFFERED_PAGE, "message_expiry_idx"),
+    "a message waits": (messages.WHAT_WAITS, "message_"),
+    "a delivery waits": (messages.WHAT_WAITS, "delivery_pending_idx"),
     "expired leases": (timers.EXPIRED_LEASES, "token_executing_idx"),
     "unclaimed tokens": (timers.UNCLAIMED_TOKENS, "token_ready_topic_idx"),
     "lease events": (outbox.LEASE_EVENTS, "event_outbox_due_idx"),
@@ -77,7 +81,7 @@ POLLS = {
     "match subscriptions": (messages.MATCH_SUBSCRIPTIONS, "message_buffer_idx"),
     "expire messages": (messages.EXPIRE, "message_expiry_idx"),
     "purge messages": (messages.PURGE_MESSAGES, "message_purge_idx"),
-    "pending deliveries": (messages.PENDING_DELIVERIES, "delivery_pending_idx"),
+    "pending deliveries": (signals.PENDING_DELIVERIES, "delivery_pending_idx"),
     "a full buffer": (crowds.LAST_MESSAGE, "message_buffer_idx"),
     "an expected message": (crowds.IS_EXPECTED, "subscription_match_idx"),
     "purgeable trees": (retention.PURGEABLE, "process_instance_purge_idx"),
@@ -86,7 +90,9 @@ LOADS = {
     "tokens": (loading.TOKENS, "token_pkey"),
     "live tokens": (loading.LIVE_TOKENS, "token_live_idx"),
     "timers of tokens": (loading.TIMERS_OF_TOKENS, "timer_token_idx"),
+    "timers of scopes": (loading.TIMERS_OF_SCOPES, "timer_scope_idx"),
     "waits of tokens": (loading.SUBSCRIPTIONS_OF_TOKENS, "subscription_token_idx"),
+    "waits of scopes": (loading.SUBSCRIPTIONS_OF_SCOPES, "subscription_scope_idx"),
     "update tokens": (changing.UPDATE_TOKENS.statement(), "token_pkey"),
 }
 
@@ -116,6 +122,7 @@ def explained(connection: psycopg.Connection, statement: sa.Executable) -> str:
     text = compiled.string
     for number, name in enumerate(names, 1):
         text = text.replace(f"%({name})s", f"${number}")
+    connection.execute("SET random_page_cost = 1.1")  # as the store's own sessions have it
     connection.execute("SET plan_cache_mode = force_generic_plan")
     connection.execute(f"PREPARE plan AS {text.replace('%%', '%')}")
     nulls = f"({', '.join(['NULL'] * len(names))})" if names else ""
@@ -174,8 +181,6 @@ def test_work_after_quiet_times_is_found_without_walking_through_all_of_it(
     postgresql_databases: Databases,
 ) -> None:
     """Statistics of a database where all was done would tell the planner that nothing is ready or pending."""
-    from support.databases import SCHEMA
-
     many = 3_000
     with postgresql_databases.clone(SCHEMA) as url, Store(url, ManualClock()) as store:
         with store.transaction() as tx:
@@ -197,10 +202,65 @@ def test_work_after_quiet_times_is_found_without_walking_through_all_of_it(
             assert touched(store, statement, values) < 4 * many
 
 
+WAITING = [
+    """
+INSERT INTO process_instance (id, tenant_id, root_instance_id, depth, definition_id, definition_key,
+    definition_version, status, priority, version, started_at, created_at, updated_at)
+SELECT g, 'acme', g, 0, g, 'order', 1, 'Running', 0, 1, now(), now(), now()
+FROM (SELECT gen_random_uuid() g FROM generate_series(1, {number}) n) made""",
+    """
+INSERT INTO token (id, tenant_id, instance_id, root_instance_id, scope_id, node_id, state, mode, phase, held,
+    waiting_for, priority, attempt, activation, recoveries, version, entered_at, created_at, updated_at)
+SELECT gen_random_uuid(), 'acme', id, id, id, 'task', 'Waiting', 'Forward', 'inside', false, 'event', 0, 0, 1,
+    0, 1, now(), now(), now() FROM process_instance""",
+    """
+INSERT INTO timer (id, tenant_id, instance_id, root_instance_id, scope_id, token_id, node_id, event, purpose,
+    due_at, status, fired, created_at, updated_at)
+SELECT gen_random_uuid(), 'acme', instance_id, instance_id, scope_id, id, 't', 0, 'event', now(), 'Scheduled',
+    0, now(), now() FROM token""",
+    """
+INSERT INTO subscription (id, tenant_id, instance_id, root_instance_id, scope_id, token_id, node_id, event,
+    kind, name, correlation_key, status, created_at, updated_at)
+SELECT gen_random_uuid(), 'acme', instance_id, instance_id, scope_id, id, 'c', 0, 'message', 'paid', 'x',
+    'Open', now(), now() FROM token""",
+    """
+INSERT INTO human_task (id, tenant_id, instance_id, root_instance_id, scope_id, token_id, node_id, name,
+    candidate_users, candidate_groups, priority, status, version, created_at, updated_at)
+SELECT gen_random_uuid(), 'acme', instance_id, instance_id, scope_id, id, 'c', 'x', '[]', '[]', 0, 'Open', 1,
+    now(), now() FROM token""",
+]
+
+
+def test_of_many_that_wait_only_those_that_are_asked_for_are_looked_at(
+    postgresql_databases: Databases,
+) -> None:
+    """Without statistics of statuses, and with all of them waiting."""
+    many, few = 4_000, 100
+    with postgresql_databases.clone(SCHEMA) as url, Store(url, ManualClock()) as store:
+        with psycopg.connect(libpq_url(url), autocommit=True) as connection:
+            for statement in WAITING:
+                connection.execute(statement.format(number=many))
+            connection.execute("VACUUM ANALYZE")
+            found = connection.execute("SELECT id::text, scope_id::text FROM token LIMIT %s", (few,))
+            tokens, scopes = (rows.ids(column) for column in zip(*found.fetchall(), strict=True))
+        for statement, wanted in (
+            (loading.TIMERS_OF_TOKENS, tokens),
+            (loading.SUBSCRIPTIONS_OF_TOKENS, tokens),
+            (loading.TASKS_OF_TOKENS, tokens),
+            (loading.LIVE_TOKENS, scopes),
+            (loading.TIMERS_OF_SCOPES, scopes),
+            (loading.SUBSCRIPTIONS_OF_SCOPES, scopes),
+            (loading.TASKS_OF_SCOPES, scopes),
+            (loading.CONDITIONS, scopes),
+        ):
+            assert touched(store, statement, {"ids": wanted}) < 10 * few
+
+
 def touched(store: Store, statement: sa.Executable, values: dict[str, object]) -> int:
     """The rows that its scans and joins have looked at, found or not."""
     compiled = statement.compile(dialect=store.database.engine.dialect)
     with psycopg.connect(libpq_url(store.config.url)) as connection:
+        connection.execute("SET random_page_cost = 1.1")
         query = f"EXPLAIN (ANALYZE, FORMAT JSON) {compiled}"
         plan = connection.execute(query, dict(compiled.params) | values).fetchone()
         connection.rollback()

@@ -14,7 +14,7 @@ from support.databases import SCHEMA
 from support.postgres.databases import Databases, libpq_url
 from support.samples import HUMAN
 
-from bpm_engine import Config, Engine, NotFoundError
+from bpm_engine import Config, Engine, InvalidInputError, NotFoundError
 from bpm_engine.store import changes as changing
 from bpm_engine.store import migrate, schema, search, work
 from bpm_engine.store.config import StoreConfig
@@ -102,6 +102,30 @@ def test_every_table_has_the_policy_and_it_is_forced(secured: Store) -> None:
     query = "SELECT relname FROM pg_class WHERE relrowsecurity AND relforcerowsecurity"
     with secured.reading() as tx:
         assert set(tx.connection.exec_driver_sql(query).scalars()) == set(schema.metadata.tables)
+
+
+def test_policies_that_would_not_hold_are_refused(postgresql_databases: Databases, secured: Store) -> None:
+    """A superuser passes every policy; without policies the setting protects nothing."""
+    superuser = sa.make_url(secured.config.url).set(username="postgres")
+    mighty = with_fields(secured.config, url=superuser.render_as_string(hide_password=False))
+    with Store(mighty) as store, pytest.raises(InvalidInputError, match="'postgres' passes every policy"):
+        store.open()
+    migrate.upgrade(secured.database, row_level_security=False)
+    with Store(secured.config) as store, pytest.raises(InvalidInputError, match="have no policies"):
+        store.open()
+
+
+def test_no_unique_key_tells_what_another_tenant_has(secured: Store) -> None:
+    """Policies do not hide that a key is taken: each has the tenant in it, or ids that nobody can guess."""
+    query = """
+        SELECT i.indexrelid::regclass::text, array_agg(a.attname::text), bool_or(t.typname = 'uuid')
+        FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey)
+        JOIN pg_type t ON t.oid = a.atttypid JOIN pg_class c ON c.oid = i.indrelid
+        WHERE i.indisunique AND c.relrowsecurity GROUP BY 1"""
+    with secured.reading() as tx:
+        found = tx.connection.exec_driver_sql(query).all()
+    assert len(found) > len(schema.metadata.tables)
+    assert [row[0] for row in found if "tenant_id" not in row[1] and not row[2]] == []
 
 
 def test_the_engine_works_as_before_under_the_policy(secured: Store) -> None:
