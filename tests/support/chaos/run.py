@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+import psycopg
 import sqlalchemy as sa
 from support.chaos.models import FILES, PLANS
 from support.chaos.proxy import Proxy
@@ -183,7 +184,8 @@ def _one_act(ground: Ground) -> None:
         case "stop":
             _stop_one(ground)
         case "terminate":
-            ground.harm["terminated backends"] += ground.server.terminate_backends()
+            with suppress(psycopg.OperationalError):  # the server may be in the middle of coming back, or full
+                ground.harm["terminated backends"] += ground.server.terminate_backends()
         case role:
             crew = ground.crews[role]
             name = ground.chance.choice(sorted(crew.workers))
