@@ -184,14 +184,12 @@ def _one_act(ground: Ground) -> None:
         case "stop":
             _stop_one(ground)
         case "terminate":
-            with suppress(psycopg.OperationalError):  # the server may be in the middle of coming back, or full
+            with suppress(psycopg.OperationalError):  # it may be in the middle of coming back
                 ground.harm["terminated backends"] += ground.server.terminate_backends()
         case role:
             crew = ground.crews[role]
             name = ground.chance.choice(sorted(crew.workers))
-            crew.workers[name].kill()
-            crew.lost.append(crew.workers.pop(name))
-            crew.fill()
+            crew.lose(crew.workers[name])
             ground.harm[f"kill of a {role}"] += 1
 
 
@@ -213,8 +211,7 @@ def _stop_one(ground: Ground) -> None:
     if busy:
         sleeper = ground.chance.choice(busy)
         sleeper.signal(signal.SIGSTOP)
-        crew.lost.append(crew.workers.pop(sleeper.name))
-        crew.fill()
+        crew.replace(sleeper)
         ground.sleepers.append((time.monotonic() + 2 * LEASE, sleeper))
         ground.harm["stop"] += 1
 
@@ -288,6 +285,8 @@ def run(ground: Ground, patience: float = 300.0) -> None:
     wait_until(lambda: ground.errors or drained(ground), "the fresh ones have ended", patience)
     over.set()
     robot.join(patience)
+    crew = ground.crews["worker"]
+    wait_until(lambda: not any(worker.is_alive() for worker in crew.lost), "who was woken has ended", 60)
 
 
 def drained(ground: Ground) -> bool:
