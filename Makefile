@@ -17,8 +17,9 @@ MUTANTS_ARGS ?=
 BENCH_ARGS ?=
 SOAK_ARGS ?=
 SCALE_ARGS ?=
-# Chance in `make faults` and `make simulate`
+# Chance in `make faults` and `make simulate`, and the tests whose engines may meet faults of the database
 SEED    ?= 1
+FAULTY  ?= tests/engine tests/semantics/test_scenarios_engine.py tests/conformance/test_execution_engine.py
 SEEDS   ?= 500
 # More for pytest, such as PYTEST_ARGS='tests/unit -k parse'
 PYTEST_ARGS ?=
@@ -37,8 +38,8 @@ demo: $(VENV)/.installed ## Run a web shop, kill a worker, see that nothing is l
 test: $(VENV)/.installed-test ## Run the tests on two cores, without those marked slow
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(PYTEST_ARGS)
 
-faults: $(VENV)/.installed-test ## Run the tests of the engine once more while the database fails now and then
-	BPM_TEST_FAULTS=$(SEED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" tests/engine $(PYTEST_ARGS)
+faults: $(VENV)/.installed-test ## Run the tests of whole engines once more while the database fails now and then
+	BPM_TEST_FAULTS=$(SEED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(FAULTY) $(PYTEST_ARGS)
 
 simulate: $(VENV)/.installed-test ## Run the simulation: SEEDS=500 of them, beginning with SEED=1
 	$(BIN)/python -m tests.simulation --seed $(SEED) --seeds $(SEEDS)

@@ -9,15 +9,19 @@ raise     `CrashError`, as if the code there had a bug
 cut       the connections to the database break, as told by `cut_with`
 lose      at `commit` only: the COMMIT is carried out, its answer is lost
 
-Production code calls `crash_point("name")`; with nothing armed that is one comparison.
+What happens is logged before it does. Production code calls `crash_point("name")`; with nothing armed that is
+one comparison.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+
+logger = logging.getLogger("bpm_engine.crash")
 
 POINTS: dict[str, str] = {}
 """Every point that exists, with what has happened when it is reached."""
@@ -75,6 +79,7 @@ def crash_point(name: str) -> None:
         if armed.name == name and armed.action != "lose":
             armed.seen += 1
             if armed.seen == armed.hit:
+                logger.warning("crash point %s is told to %s", name, armed.action)
                 _act(armed.action, name)
 
 
@@ -83,7 +88,9 @@ def loses_commit(name: str) -> bool:
     for armed in _armed:
         if armed.name == name and armed.action == "lose":
             armed.seen += 1
-            return armed.seen == armed.hit
+            if armed.seen == armed.hit:
+                logger.warning("crash point %s is told to %s", name, armed.action)
+                return True
     return False
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -49,6 +49,7 @@ P = TypeVar("P")
 DEFAULT_URL = "sqlite:///bpm.db"
 DEFAULT_TENANT = "default"
 STOPPING = (signal.SIGTERM, signal.SIGINT)
+LOOK = 0.5  # seconds between two looks whether a signal came to another thread
 
 
 class Engine:
@@ -275,7 +276,7 @@ class Engine:
         before = {number: signal.signal(number, lambda *_: stop.put(None)) for number in STOPPING}
         try:
             with self.running(only=only, types=types):
-                stop.get()
+                _wait_for(stop)
         finally:
             for number, action in before.items():
                 signal.signal(number, action)
@@ -306,3 +307,13 @@ class Engine:
     def doctor(self) -> list[Finding]:
         """Look for rows that contradict each other, in the live database; [] when all is sound."""
         return examine(self._caller)
+
+
+def _wait_for(told: SimpleQueue[None]) -> None:
+    """The kernel may give a signal to any thread, as right after SIGCONT. Its handler is a matter of the main
+    thread, which would never run it if it slept without end."""
+    while True:
+        try:
+            return told.get(timeout=LOOK)
+        except Empty:
+            continue

@@ -40,17 +40,20 @@ class DatabaseClock:
 
 @dataclass(slots=True)
 class ServerClock:
-    """The clock of a server, read at most once a second."""
+    """The clock of a server, read at most once a second.
+
+    It is behind the server by what the answer took to come, never ahead of it: no timer may be early.
+    """
 
     ask: Callable[[sa.Connection], datetime]
-    _told: tuple[datetime, float] | None = None  # its answer, and our time in the middle of the question
+    _told: tuple[datetime, float] | None = None  # its answer, and our time when it had come
 
     def read(self, connection: sa.Connection) -> datetime:
         begun = steady()
         if self._told is not None and begun - self._told[1] < TRUST:
             return self._told[0] + timedelta(seconds=begun - self._told[1])
         answer = self.ask(connection)
-        self._told = answer, (begun + steady()) / 2
+        self._told = answer, steady()
         return answer
 
 

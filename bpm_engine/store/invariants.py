@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -71,12 +72,20 @@ def violations(
 ) -> tuple[int, tuple[str, ...]]:
     """How many rows break it, and the first of them. `limits`: of the settings, by parameter."""
     every = {"tenant": tenant_id, "late": tx.now() - OVERDUE, **(limits or {})}
-    values = {name: every[name] for name in invariant.query.compile().params if name in every}
-    found = invariant.query.subquery()
-    count = tx.execute(sa.select(sa.func.count()).select_from(found), values).scalar_one()
+    counting, names = _prepared(invariant)
+    values = {name: every[name] for name in names if name in every}
+    count = tx.execute(counting, values).scalar_one()
     if not count:
         return 0, ()
     return count, tuple(str(row[0]) for row in tx.execute(invariant.query.limit(shown), values))
+
+
+@cache
+def _prepared(invariant: Invariant) -> tuple[sa.Select[Any], frozenset[str]]:
+    """How to count what breaks it, and the parameters that it knows. Both take longer than a look at a small
+    database."""
+    counting = sa.select(sa.func.count()).select_from(invariant.query.subquery())
+    return counting, frozenset(invariant.query.compile().params)
 
 
 # ------------------------------------------------------------------ the words of the queries

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bpm_engine.core.state import CompensationStatus, LogKind, TokenState
+from bpm_engine.core.state import LogKind, TokenState
 from bpm_engine.store.definitions import content_hash
 from bpm_engine.store.invariants import IS_LIVE, REPORT, TENANT, Invariant
 from bpm_engine.store.schema import (
@@ -29,16 +29,32 @@ RECOVERIES = sa.bindparam("recoveries", type_=sa.Integer())
 
 
 def _undone_in_the_wrong_order() -> sa.Select[Any]:
-    """G8: in one scope and for one requester, the later completion is undone first."""
-    late = compensation_record.alias("late")
-    done = fixed(CompensationStatus.COMPLETED)
-    record = compensation_record.c
+    """G8: in one scope and for one requester, the later completion is undone first. By history, which counts:
+    the clocks of two workers agree only as well as they know the server's."""
+    early, late = (_undone().subquery(name) for name in ("early", "late"))
     return (
-        sa.select(record.id)
-        .where(record.tenant_id == TENANT, record.status == done, late.c.status == done)
-        .where(record.scope_id == late.c.scope_id, record.requested_by == late.c.requested_by)
-        .where(record.order < late.c.order, record.updated_at < late.c.updated_at)
-        .order_by(record.id)
+        sa.select(early.c.id)
+        .join(late, sa.and_(early.c.scope_id == late.c.scope_id, early.c.requested_by == late.c.requested_by))
+        .where(early.c.order < late.c.order, early.c.seq < late.c.seq)
+        .order_by(early.c.id)
+        .distinct()
+    )
+
+
+def _undone() -> sa.Select[Any]:
+    """What was undone by a handler, with the number that history gave to it."""
+    record, entry = compensation_record.c, execution_log.c
+    handler = sa.and_(token.c.instance_id == record.instance_id, token.c.compensates == record.id)
+    told = sa.and_(
+        entry.instance_id == record.instance_id,
+        entry.token_id == token.c.id,
+        entry.kind == fixed(LogKind.COMPENSATED),
+    )
+    return (
+        sa.select(record.id, record.scope_id, record.requested_by, record.order, entry.seq)
+        .join_from(compensation_record, token, handler)
+        .join(execution_log, told)
+        .where(record.tenant_id == TENANT)
     )
 
 

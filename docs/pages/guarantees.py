@@ -112,6 +112,7 @@ GUARANTEES = (
         "Due is decided in SQL; the timer is closed in the commit that moves its token.",
         (
             "store/test_due.py::test_due_timers_come_earliest_first_and_never_early",
+            "store/test_connections.py::test_a_worker_is_never_ahead_of_the_clock_of_the_server",
             "store/test_due.py::test_two_sweepers_do_not_get_the_same_tree",
         ),
     ),

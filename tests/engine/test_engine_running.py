@@ -32,6 +32,12 @@ print("drained", flush=True)
 """
 
 
+OTHER_THREAD = PROGRAM.replace("import sys\n", "import signal, sys, threading\n").replace(
+    "flush=True)\n\nengine",
+    "flush=True)\n    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)\n\nengine",
+)
+
+
 def test_services_run_in_the_background_while_the_block_lasts(engine: Engine) -> None:
     engine.deploy(WORK)
     done = threading.Event()
@@ -76,6 +82,23 @@ def test_run_ends_with_a_signal_when_its_work_is_done(url_of: Callable[[str], st
         assert process.returncode == 0
         assert engine.instances.get(instance.id).status == "Completed"
         assert engine.doctor() == []
+
+
+def test_run_ends_also_when_another_thread_gets_the_signal(tmp_path: Path) -> None:
+    """As happens when it comes right after SIGCONT: the main thread sleeps on and is not woken by it."""
+    url = f"sqlite:///{tmp_path}/bpm.db"
+    with Engine(url) as engine:
+        engine.deploy(WORK)
+        instance = engine.start("p")
+        process = subprocess.Popen(
+            [sys.executable, "-c", OTHER_THREAD, url], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert process.communicate(timeout=60)[0] == f"{instance.id}\ndrained\n"
+        finally:
+            process.kill()
+            process.wait()
+        assert engine.instances.get(instance.id).status == "Completed"
 
 
 def test_events_reach_the_publisher_in_their_order(tmp_path: Path) -> None:

@@ -9,17 +9,20 @@ from support.sites import Site
 from support.workers import wait_until
 
 SLOW = one_task("slow", "patient")
+UNHURRIED = {"lease": 60.0, "lease_extension": 1.0}  # a busy machine does not lose such a lease
 POISONED = one_task("poisoned", "poison")
 GOOD = one_task("good", "work")
 
 
 def test_the_result_of_a_worker_that_slept_beyond_its_lease_is_dropped(site: Site) -> None:
+    """The sleeper takes nothing back, or on a busy machine it would take its own work back before it sleeps;
+    the other has a lease that it cannot lose, or a third run would follow."""
     site.engine.deploy(SLOW)
     instance = site.engine.start("slow")
-    sleeper = site.spawn()
+    sleeper = site.spawn(only=["executor"])
     wait_until(lambda: site.ledger.runs(instance.id), "the first worker runs the handler")
     site.freeze(sleeper)
-    other = site.spawn()
+    other = site.spawn(settings=UNHURRIED)
     wait_until(lambda: len(site.ledger.runs(instance.id)) == 2, "the other worker has taken it over")
     site.ledger.allow(instance.id)
     wait_until(site.ended, "the other worker has completed it")

@@ -28,7 +28,7 @@ from bpm_engine.handlers import Handlers
 from bpm_engine.services.hands import Hands
 from bpm_engine.services.running import HandedIn
 from bpm_engine.store import changes as changing
-from bpm_engine.store import schema, trees, work
+from bpm_engine.store import clock, schema, trees, work
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.failures import CommitUnknownError, TransactionRetryError, UnsafeDurabilityError
@@ -263,6 +263,32 @@ def test_the_server_is_asked_for_the_time_once_a_second_and_its_time_is_told(pos
             (server,) = tx.connection.exec_driver_sql("SELECT now()").one()
             assert abs(server - tx.now()) < timedelta(seconds=0.5)
     assert 1 <= len(asked) < 20
+    assert told == sorted(told)
+
+
+@pytest.mark.parametrize(("there", "back"), [(0.4, 0.0), (0.0, 0.4), (0.2, 0.2)])
+def test_a_worker_is_never_ahead_of_the_clock_of_the_server(
+    there: float, back: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the question took on its way there, or the answer on its way back; and never goes back."""
+    passed = 0.0
+    noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+    def ask(_connection: sa.Connection) -> datetime:
+        nonlocal passed
+        passed += there
+        answer = noon + timedelta(seconds=passed)
+        passed += back
+        return answer
+
+    monkeypatch.setattr(clock, "steady", lambda: passed)
+    server = clock.ServerClock(ask)
+    told = []
+    with sa.create_engine("sqlite://").connect() as connection:
+        for _ in range(20):
+            told.append(server.read(connection))
+            assert told[-1] <= noon + timedelta(seconds=passed)
+            passed += 0.11
     assert told == sorted(told)
 
 

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 from typing import cast
 
 from support.conformance import Case, Rehearsal, Result, refused
+from support.faulty import persistent
 from support.scenarios.core_driver import Stage
-from support.scenarios.engine_driver import EngineDriver, Engines, claimable, take
-from support.scenarios.engine_rows import read_rows
+from support.scenarios.engine_driver import EngineDriver, Engines, claimable, rows_of, take
 
 from bpm_engine.bpmn.expressions.durations import parse_duration
 from bpm_engine.bpmn.load import load
@@ -44,7 +44,7 @@ class EngineStage:
         self._driver = EngineDriver(engine, engines.clock)
         self._driver.deploy(bpmn)
         graphs = {graph.key: graph for graph in load(bpmn, support=True, soundness=False).require().graphs}
-        deployed = engine().definitions.find()
+        deployed = persistent(engine().definitions.find)()
         self.definitions = SimpleNamespace(graphs={each.id: graphs[each.key] for each in deployed})
 
     @property
@@ -56,13 +56,13 @@ class EngineStage:
         self._clock.now = moment
 
     def start(self, variables: Variables, *, key: str) -> str:
-        instance = self._engine().start(key, variables)
+        instance = persistent(self._engine().start)(key, variables)
         self._driver.settle()
         return instance.id
 
     def play(self, stimulus: Stimulus) -> None:
         claim = getattr(stimulus, "claim")  # noqa: B009 - a rehearsal plays answers to work only
-        (token,) = (t for t in read_rows(self._engine()._runtime.store).tokens if t.id == claim.token_id)
+        (token,) = (t for t in rows_of(self._engine()).tokens if t.id == claim.token_id)
         self._driver.perform(stimulus, token.root_instance_id)
 
     def jump(self, duration: str) -> None:
@@ -72,14 +72,13 @@ class EngineStage:
         return take(self._engine(), token).claim
 
     def seen_by(self, token: Token) -> Variables:
-        with self._engine()._runtime.store.reading() as tx:
-            return load_work(tx, [token])[0].variables
+        return self._driver.look(lambda tx: load_work(tx, [token]))[0].variables
 
     def tokens(self) -> list[Token]:
-        return read_rows(self._engine()._runtime.store).live
+        return rows_of(self._engine()).live
 
     def instance(self, instance_id: str) -> Instance:
-        return read_rows(self._engine()._runtime.store).instances[instance_id]
+        return rows_of(self._engine()).instances[instance_id]
 
     @property
     def incidents(self) -> list[str]:
@@ -90,7 +89,7 @@ class EngineStage:
         return [token for token in self.tokens() if claimable(token) and wanted(token)]
 
     def _due(self, until: datetime) -> list[Timer]:
-        rows = read_rows(self._engine()._runtime.store)
+        rows = rows_of(self._engine())
         running = {i.id for i in rows.instances.values() if i.status is InstanceStatus.RUNNING}
         due = [
             timer

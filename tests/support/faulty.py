@@ -82,9 +82,16 @@ class Faults:
         self._chance = random.Random(seed)
         self._here = threading.local()
 
+    def begin(self, seed: int) -> None:
+        """From here on as if made anew with this seed."""
+        self._chance.seed(seed)
+
     def spoil(self, engine: Engine) -> None:
-        runtime = engine._runtime
-        store, committer = runtime.store, runtime.committer
+        self._spoil_statements(engine)
+        self.spoil_commits(engine)
+
+    def _spoil_statements(self, engine: Engine) -> None:
+        store = engine._runtime.store
 
         def before_statement(connection: sa.Connection, cursor: Any, statement: str, *_: Any) -> None:
             # While the schema is made there is nobody to lose anything; in somebody else's transaction it is
@@ -93,6 +100,11 @@ class Faults:
                 self._strike(statement, sqlite=store.database.is_embedded)
 
         sa.event.listen(store.database.engine, "before_cursor_execute", before_statement)
+
+    def spoil_commits(self, engine: Engine) -> None:
+        """Also of an engine whose statements go through the connections of one that is spoilt."""
+        runtime = engine._runtime
+        store, committer = runtime.store, runtime.committer
         commit = store._commit
 
         def commit_and_lose(connection: sa.Connection) -> None:
@@ -165,10 +177,15 @@ def _serialisation() -> psycopg.Error:
     return psycopg.errors.SerializationFailure(f"{INJECTED}: could not serialize access")
 
 
-def faults_of(test: str) -> Faults | None:
+def seed_of(test: str) -> int | None:
     """By `BPM_TEST_FAULTS`, a seed, for one test: each has faults of its own, alone as among others."""
     seed = os.environ.get("BPM_TEST_FAULTS")
-    return None if seed is None else Faults(int(seed) + zlib.crc32(test.encode()))
+    return None if seed is None else int(seed) + zlib.crc32(test.encode())
+
+
+def faults_of(test: str) -> Faults | None:
+    seed = seed_of(test)
+    return None if seed is None else Faults(seed)
 
 
 def _going_on(call: Callable[..., T]) -> Callable[..., T]:

@@ -82,6 +82,9 @@ def disturb(site: Site, action: str, points: Sequence[str], hit: int = 1) -> boo
             worker = site.spawn(*((point, hit, action) for point in points), settings=ONE_AT_A_TIME)
             helped = _help_until_ended(site)
             worker.stop()
+            for point in points:
+                if f"{point} is told to {action}" not in worker.output():
+                    raise NotReachedError(point, f"{point} was not reached\n{worker.output()}")
     return helped
 
 

@@ -93,7 +93,13 @@ class Worker:
         return self.order.worker
 
     def is_alive(self) -> bool:
-        return not select.select([self._descriptor], [], [], 0)[0]
+        return self._descriptor >= 0 and not self._ends_within(0)
+
+    def _ends_within(self, seconds: float) -> bool:
+        """By poll(2): select(2) knows no descriptor beyond 1023, and a long run has many workers."""
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
 
     def signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):
@@ -109,7 +115,7 @@ class Worker:
         self.wait()
 
     def wait(self, patience: float = PATIENCE) -> None:
-        if not select.select([self._descriptor], [], [], patience)[0]:
+        if not self._ends_within(patience):
             self.signal(signal.SIGUSR1)  # it tells where its threads are
             with suppress(AssertionError):
                 wait_until(lambda: "most recent call first" in self.output(), "it has told", 5)
@@ -209,11 +215,17 @@ class Crew:
         busy = self.busy()
         if not busy:
             return False
-        victim = self.chance.choice(busy)
-        victim.kill()
-        self.lost.append(self.workers.pop(victim.name))
-        self.fill()
+        self.lose(self.chance.choice(busy))
         return True
+
+    def lose(self, victim: Worker) -> None:
+        victim.close()
+        self.replace(victim)
+
+    def replace(self, worker: Worker) -> None:
+        """Somebody else takes its place."""
+        self.lost.append(self.workers.pop(worker.name))
+        self.fill()
 
     def close(self) -> None:
         for worker in (*self.workers.values(), *self.lost):

@@ -5,7 +5,8 @@ and in a known order, because scenarios say when each answer comes. Everything e
 is done after each step, in the foreground, by its own services. Time is a manual clock.
 
 `engine` gives the engine for the next thing to do, so that one scenario may be played by a fresh engine each
-time or by several engines that take turns on one database.
+time or by several engines that take turns on one database. With `BPM_TEST_FAULTS` their database fails now
+and then, and the driver tries again, as those who call are told to.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import sqlalchemy as sa
 from support.databases import empty
+from support.faulty import faults_of, persistent, seed_of
 from support.player import active_scope_around
 from support.scenarios.core_driver import FAILURE, reply
 from support.scenarios.driver import Handler, Report, Seen
-from support.scenarios.engine_rows import read_rows, report
+from support.scenarios.engine_rows import Rows, read_rows, report
 from support.scenarios.format import Answer, Reply, Variables
 
 from bpm_engine.bpmn.expressions.durations import Duration
@@ -28,7 +31,7 @@ from bpm_engine.bpmn.graph import Graph
 from bpm_engine.bpmn.load import load
 from bpm_engine.config import Config
 from bpm_engine.core import stimuli
-from bpm_engine.core.changes import Refused
+from bpm_engine.core.changes import Outcome, Refused
 from bpm_engine.core.retry import RetryPolicy
 from bpm_engine.core.state import HumanTask, TaskStatus, Token, TokenState
 from bpm_engine.engine import Engine
@@ -36,8 +39,10 @@ from bpm_engine.services.intake import MessageResult
 from bpm_engine.services.step import Submission, new_id
 from bpm_engine.store import records, schema, work
 from bpm_engine.store.clock import ManualClock
+from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.work import Topics
 
+T = TypeVar("T")
 WORKER = "worker"
 LEASE = timedelta(days=10_000)
 ONLY_AUTOMATIC = Topics(automatic=True)
@@ -56,8 +61,12 @@ class Engines:
     def __init__(self, url: str) -> None:
         self.clock = ManualClock()
         self._url = url
+        self._faults = faults_of(url)
         self._engines = [self._new() for _ in range(2)]
         self._random = random.Random()
+        if self._faults is not None:
+            for engine in self._engines:
+                self._faults.spoil(engine)
 
     def _new(self) -> Engine:
         return Engine(self._url, config=CONFIG, clock=self.clock)
@@ -72,12 +81,17 @@ class Engines:
         """All its own but the connections and the compiled statements."""
         engine = self._new()
         engine._runtime.store.database = self._engines[0]._runtime.store.database
+        if self._faults is not None:
+            self._faults.spoil_commits(engine)
         return engine
 
     def begin(self, seed: str) -> None:
         """A new scenario on an empty database."""
         self.clock.now = ManualClock().now
         self._random.seed(seed)
+        faults = seed_of(seed)
+        if self._faults is not None and faults is not None:
+            self._faults.begin(faults)
 
     def end(self) -> None:
         empty(self._url)
@@ -111,11 +125,11 @@ class EngineDriver:
     def deploy(self, bpmn: bytes) -> None:
         self._graphs = tuple(load(bpmn, support=True, soundness=False).require().graphs)
         engine = self._engine()
-        engine.deploy(bpmn)
+        persistent(engine.deploy)(bpmn)
 
     def start(self, process: str | None, at: str | None, variables: Variables) -> str | None:
         engine = self._engine()
-        definition = engine.definitions.get(process or self._graphs[0].key)
+        definition = persistent(engine.definitions.get)(process or self._graphs[0].key)
         self._root = new_id()
         started = stimuli.Started(
             instance_id=self._root,
@@ -125,7 +139,7 @@ class EngineDriver:
             at=at,
         )
         engine = self._engine()
-        (outcome,) = engine._runtime.perform([Submission(stimulus=started, root=self._root)])
+        (outcome,) = perform(engine, started, self._root)
         self.settle()
         return outcome.code if isinstance(outcome, Refused) else None
 
@@ -151,9 +165,13 @@ class EngineDriver:
         token = self._claimed[node].token
         over = schema.token.update().values(lease_until=self._clock.now).where(schema.token.c.id == token.id)
         engine = self._engine()
-        with engine._runtime.store.transaction() as tx:
-            tx.execute(over.where(schema.token.c.version == token.version))
-        found = engine._runtime.recovery.run_once()
+
+        def run_out() -> None:
+            with engine._runtime.store.transaction() as tx:
+                tx.execute(over.where(schema.token.c.version == token.version))
+
+        persistent(run_out)()
+        found = persistent(engine._runtime.recovery.run_once)()
         self.settle()
         return "applied" if found else "stale"
 
@@ -198,27 +216,29 @@ class EngineDriver:
             later = sa.select(sa.func.min(due)).where(
                 table.c.status == status, due > self._clock.now, due <= until
             )
-            with self._engine()._runtime.store.reading() as tx:
-                times.append(tx.execute(later).scalar())
+            times.append(self._first(later))
         return min((moment for moment in times if moment is not None), default=None)
+
+    def _first(self, query: sa.Select[tuple[datetime]]) -> datetime | None:
+        return self.look(lambda tx: tx.execute(query).scalar())
 
     def message(self, name: str, key: str | None, payload: Variables, message_id: str | None) -> Reply:
         engine = self._engine()
-        result = engine.send_message(name, key, payload, message_id=message_id)
+        result = persistent(engine.send_message)(name, key, payload, message_id=message_id)
         self.settle()
         return "applied" if result in (MessageResult.DELIVERED, MessageResult.STARTED) else "stale"
 
     def signal(self, name: str, payload: Variables) -> None:
         engine = self._engine()
-        engine.send_signal(name, payload)
+        persistent(engine.send_signal)(name, payload)
         self.settle()
 
     # ---------------------------------------------------------------- people
 
     def complete(self, node: str, variables: Variables) -> Reply:
         query = sa.select(*records.TASK.columns).where(schema.human_task.c.node_id == node)
-        with self._engine()._runtime.store.reading() as tx:
-            tasks: list[HumanTask] = records.TASK.read(tx.execute(query.order_by(schema.human_task.c.id)))
+        ordered = query.order_by(schema.human_task.c.id)
+        tasks: list[HumanTask] = self.look(lambda tx: records.TASK.read(tx.execute(ordered)))
         chosen = next((task for task in tasks if task.status is TaskStatus.OPEN), tasks[-1])
         return self.perform(
             stimuli.TaskCompleted(task_id=chosen.id, variables=dict(variables)), chosen.root_instance_id
@@ -253,7 +273,7 @@ class EngineDriver:
         return self.perform(stimuli.VariablesSet(instance_id=self._root, variables=dict(variables)))
 
     def activate(self, node: str, variables: Variables) -> Reply:
-        scopes = read_rows(self._engine()._runtime.store).scopes.values()
+        scopes = rows_of(self._engine()).scopes.values()
         place = active_scope_around(self._graphs, scopes, node)
         return self.perform(
             stimuli.ActivitySelected(
@@ -266,12 +286,12 @@ class EngineDriver:
 
     def _failed_at(self, node: str) -> Token:
         engine = self._engine()
-        live = read_rows(engine._runtime.store).live
+        live = rows_of(engine).live
         return next(t for t in live if t.state is TokenState.FAILED and t.node_id == node)
 
     def perform(self, stimulus: stimuli.Stimulus, root: str = "") -> Reply:
         engine = self._engine()
-        (outcome,) = engine._runtime.perform([Submission(stimulus=stimulus, root=root or self._root)])
+        (outcome,) = perform(engine, stimulus, root or self._root)
         self.settle()
         return reply(outcome)
 
@@ -287,50 +307,71 @@ class EngineDriver:
         engine = self._engine()
         return do(engine)
 
+    def look(self, look: Callable[[Transaction], T]) -> T:
+        store = self._engine()._runtime.store
+
+        def once() -> T:
+            with store.reading() as tx:
+                return look(tx)
+
+        return persistent(once)()
+
     def _find_root(self) -> None:
         """Of what a message or signal has started, the first."""
         if not self._root:
-            instances = read_rows(self._engine()._runtime.store).instances.values()
+            instances = rows_of(self._engine()).instances.values()
             self._root = min((row.id for row in instances if row.depth == 0), default="")
 
     def report(self) -> Report:
         engine = self._engine()
         self._find_root()
-        findings = [str(finding) for finding in engine.doctor()]
+        findings = [str(finding) for finding in persistent(engine.doctor)()]
         assert findings == [], findings
-        return report(read_rows(engine._runtime.store), self._root, self._graphs, self.seen)
+        return report(rows_of(engine), self._root, self._graphs, self.seen)
+
+
+def perform(engine: Engine, stimulus: stimuli.Stimulus, root: str) -> list[Outcome]:
+    return persistent(engine._runtime.perform)([Submission(stimulus=stimulus, root=root)])
+
+
+def rows_of(engine: Engine) -> Rows:
+    return persistent(read_rows)(engine._runtime.store)
 
 
 def _continue(engine: Engine) -> int:
     """Tokens that rest without needing a handler."""
-    with engine._runtime.store.transaction() as tx:
-        tokens = work.claim_tokens(tx, owner=WORKER, limit=1, lease=LEASE, topics=ONLY_AUTOMATIC)
+    tokens = _claim_automatic(engine)
     for token in tokens:
         claim = stimuli.Claim(token_id=token.id, version=token.version, owner=WORKER)
-        engine._runtime.perform(
-            [Submission(stimulus=stimuli.Continued(claim=claim), root=token.root_instance_id)]
-        )
+        perform(engine, stimuli.Continued(claim=claim), token.root_instance_id)
     return len(tokens)
 
 
+@persistent
+def _claim_automatic(engine: Engine) -> list[Token]:
+    with engine._runtime.store.transaction() as tx:
+        return work.claim_tokens(tx, owner=WORKER, limit=1, lease=LEASE, topics=ONLY_AUTOMATIC)
+
+
 def _queued(engine: Engine) -> int:
-    return engine._runtime.committer.run_once()
+    return persistent(engine._runtime.committer.run_once)()
 
 
 def _sweep(engine: Engine) -> int:
-    return engine._runtime.timers.run_once() + engine._runtime.schedules.run_once()
+    return persistent(engine._runtime.timers.run_once)() + persistent(engine._runtime.schedules.run_once)()
 
 
 def _correlate(engine: Engine) -> int:
-    return engine._runtime.correlator.run_once()
+    return persistent(engine._runtime.correlator.run_once)()
 
 
 def _take_one(engine: Engine, node: str | None) -> work.Work | None:
-    live = read_rows(engine._runtime.store).live
+    live = rows_of(engine).live
     ready = [t for t in live if t.topic and claimable(t) and node in (None, t.node_id)]
     return take(engine, ready[0]) if ready else None
 
 
+@persistent
 def take(engine: Engine, token: Token) -> work.Work:
     """Claims by topic as a worker does; what is not wanted is given back as it is when a worker stops."""
     wanted = Topics(names=frozenset({token.topic or ""}), automatic=False)
