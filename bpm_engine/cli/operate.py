@@ -1,7 +1,7 @@
 """`bpm cancel`, `suspend`, `resume`, `retry`: what an operator does to instances, one or many.
 
-Instances are named by their ids, or found by the filters of `bpm list`; then it is asked first how many that
-are, and progress is shown.
+Instances are named by their ids or business keys, or found by the filters of `bpm list`; then it is asked
+first how many that are, and progress is shown.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ def cancel(batches: Batches, reason: str) -> Operation:
     \b
     Examples:
       bpm cancel 0192f0c1-… --reason "ordered by mistake"
+      bpm cancel A-17                       by its business key
       bpm cancel --definition order --version 3 --status Running
     """
     return functools.partial(batches.cancel, reason=reason)
@@ -142,7 +143,7 @@ def _operate(
     if bool(ids) == bool(wanted):
         raise click.UsageError("name instances, or give filters such as --definition; not both")
     if ids:
-        report = operation(ids=ids)
+        report = operation(ids=tuple(session.instance(name) for name in ids))
     else:
         number = session.engine.instances.count(**wanted)
         if number and not yes:
