@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sized
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -54,8 +55,10 @@ def check_variables(
                 f"{name}.{key} has {size} bytes of JSON; {limits.variable_bytes} are allowed"
             )
         total += size + len(key) + 4
-    if total > limits.variables_bytes:
-        raise InvalidInputError(f"{name} have {total} bytes of JSON; {limits.variables_bytes} are allowed")
+        if total > limits.variables_bytes:
+            raise InvalidInputError(
+                f"{name} have at least {total} bytes of JSON; {limits.variables_bytes} are allowed"
+            )
     return kept
 
 
@@ -111,6 +114,7 @@ def _check(value: Any, where: str, limits: Limits, depth: int) -> bool:
         case None | bool():
             return False
         case str():
+            _check_length(value, where, limits)
             _check_text(value, where)
             return type(value) is not str
         case float() if not math.isfinite(value):
@@ -120,9 +124,11 @@ def _check(value: Any, where: str, limits: Limits, depth: int) -> bool:
                 raise InvalidInputError(f"{where} is a number with more than {limits.digits} digits")
             return type(value) is not int and (type(value) is not float or abs(value) >= EXACT)
         case list() | tuple():
+            _check_length(value, where, limits)
             inner = [_check(item, f"{where}[{i}]", limits, depth + 1) for i, item in enumerate(value)]
             return any(inner) or type(value) is not list
         case dict():
+            _check_length(value, where, limits)
             members = [_check_member(key, item, where, limits, depth) for key, item in value.items()]
             return any(members) or type(value) is not dict
         case _:
@@ -155,6 +161,14 @@ def _plain(value: Any) -> Any:
             return {str.__str__(key): _plain(item) for key, item in value.items()}
         case _:
             return value
+
+
+def _check_length(value: Sized, where: str, limits: Limits) -> None:
+    """Every character and every item takes a byte: what is far too large is refused before it is written."""
+    if len(value) > limits.variable_bytes:
+        raise InvalidInputError(
+            f"{where} has at least {len(value)} bytes of JSON; {limits.variable_bytes} are allowed"
+        )
 
 
 def _check_text(value: str, where: str) -> None:

@@ -1,4 +1,4 @@
-"""Settings: one that cannot work is refused where it is set, by name; the environment is read the same way."""
+"""Settings: one that cannot work is refused where it is set, by name; so is one of the environment."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_a_setting_that_cannot_work_is_refused_in_words(values: dict[str, Any], 
     ("name", "text", "words"),
     [
         ("BPM_WORKER_THREADS", "many", "BPM_WORKER_THREADS='many': expected a whole number"),
-        ("BPM_WORKER_THREADS", "-3", "BPM_WORKER_THREADS: worker_threads must be a whole number from 1 on, not -3"),
-        ("BPM_LEASE", "soon", "BPM_LEASE='soon': expected seconds, or a duration such as 500ms, 30s, 5m, 2h or 7d"),
+        ("BPM_TOKENS", "-3", "BPM_TOKENS: tokens must be a whole number from 1 on, not -3"),
+        ("BPM_POLL", "x", "BPM_POLL='x': expected seconds, or a duration such as 500ms, 30s, 5m, 2h or 7d"),
         ("BPM_LEASE", "inf", "BPM_LEASE: lease must be a number of seconds from 0 on, not inf"),
         ("BPM_WAKEUPS", "perhaps", "BPM_WAKEUPS='perhaps': expected true or false"),
         ("BPM_SOUNDNESS", "maybe", "BPM_SOUNDNESS='maybe': expected one of warn, refuse, off"),
