@@ -72,6 +72,11 @@ def check_name(value: object, limits: Limits = DEFAULT_LIMITS, *, what: str = "t
     return value
 
 
+def storable(text: str) -> str:
+    """A text that nobody chose, such as that of an error: what cannot be stored is replaced, not refused."""
+    return _UNTRUE_TEXT.sub("\ufffd", text)
+
+
 def check_instant(value: object, *, what: str = "the time") -> datetime:
     """An aware time that both databases and Python can hold, as UTC."""
     if not isinstance(value, datetime) or value.tzinfo is None:

@@ -10,7 +10,7 @@ import pytest
 from support.definitions import bpmn, flow, path
 from support.samples import END, HOUR, START, WORK
 
-from bpm_engine import Config, Engine, Work
+from bpm_engine import BpmnError, Config, Engine, Retry, Work
 from bpm_engine.testing import ManualClock
 
 
@@ -141,6 +141,48 @@ def test_52_a_result_that_cannot_be_kept_is_an_incident(engine: Engine, kind: st
     assert incidents(engine, instance) == ["bad_result"]
     view = engine.instances.get(instance)
     assert ([token.node_id for token in view.tokens], view.variables) == (["work"], {})
+
+
+class Speechless(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+RAISED: dict[str, tuple[BaseException, str, str]] = {
+    "5 MB of text": (ValueError("x" * 5_000_000), "ValueError", "x" * 2_000),
+    "characters that no database keeps": (ValueError("a\x00b\ud800c"), "ValueError", "a\ufffdb\ufffdc"),
+    "no text at all": (Speechless(), "Speechless", "its text cannot be had: RuntimeError"),
+    "an error that nobody catches": (BpmnError("DECLINED", "m" * 5_000_000), "DECLINED", "m" * 2_000),
+    "a code of 100 kB": (
+        BpmnError("C" * 100_000),
+        "bad_result",
+        "the code of the error has 100000 characters; 255 are allowed",
+    ),
+    "no code": (BpmnError(17), "bad_result", "the code of the error must be a text that is not empty"),  # type: ignore[arg-type]
+    "an error with an object": (
+        BpmnError("DECLINED", variables={"a": object()}),
+        "bad_result",
+        "variables.a is a object, which JSON does not have",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RAISED)
+def test_52_what_is_raised_is_kept_as_far_as_it_can_be(engine: Engine, kind: str) -> None:
+    error, code, message = RAISED[kind]
+
+    def fails(work: Work) -> None:
+        raise error
+
+    topic = f"bad.raised {kind}".replace(" ", ".")
+    engine.handler(topic, retry=Retry(attempts=1))(fails)
+    engine.deploy(WORK.replace(b'topic="work"', f'topic="{topic}"'.encode()))
+    instance = engine.start("p").id
+    engine.run_until_idle()
+    (incident,) = engine.incidents.find(instance=instance).items
+    assert (incident.code, incident.message) == (code, message)
+    assert len(incident.traceback) <= 8_000
+    assert sum(len(str(entry.data)) for entry in engine.history.find(instance).items) < 40_000
 
 
 def test_54_a_handler_may_change_its_own_instance(engine: Engine) -> None:
