@@ -17,16 +17,17 @@ MUTANTS_ARGS ?=
 BENCH_ARGS ?=
 SOAK_ARGS ?=
 SCALE_ARGS ?=
-# Chance in `make faults` and `make simulate`
+# Chance in `make faults`, `make simulate` and `make fuzz`
 SEED    ?= 1
 SEEDS   ?= 500
+MINUTES ?= 5
 # More for pytest, such as PYTEST_ARGS='tests/unit -k parse'
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test faults simulate check format bench soak scale chaos mutants docs clean
+.PHONY: help demo test faults simulate fuzz check format bench soak scale chaos mutants docs clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-8s %s\n", $$1, $$2 }'
@@ -42,6 +43,9 @@ faults: $(VENV)/.installed-test ## Run the tests of the engine once more while t
 
 simulate: $(VENV)/.installed-test ## Run the simulation: SEEDS=500 of them, beginning with SEED=1
 	$(BIN)/python -m tests.simulation --seed $(SEED) --seeds $(SEEDS)
+
+fuzz: $(VENV)/.installed-test ## Damage files, expressions and values for MINUTES=5; with atheris, if it is installed
+	$(BIN)/python -m tests.fuzzing --minutes $(MINUTES) --seed $(SEED)
 
 check: $(VENV)/.installed-test $(VENV)/.installed-check ## Check format, style, types and layers
 	$(BIN)/ruff format --check .

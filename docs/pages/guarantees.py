@@ -258,12 +258,12 @@ def _sections() -> Iterator[str]:
     yield "| | you can rely on | because | proven by |"
     yield "|---|---|---|---|"
     for number, guarantee in enumerate(GUARANTEES, start=1):
-        tests = "<br>".join(_link(test) for test in guarantee.tests)
+        tests = "<br>".join(link(test) for test in guarantee.tests)
         yield f"| G{number} | {guarantee.promise} | {guarantee.carried_by} | {tests} |"
     yield ""
 
 
-def _link(test: str) -> str:
+def link(test: str) -> str:
     file, _, name = test.partition("::")
     if not re.search(rf"^\s*def {name}\(", (TESTS / file).read_text(encoding="utf-8"), re.MULTILINE):
         raise ValueError(f"docs/pages/guarantees.py: there is no test {test}")
