@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bpm_engine.errors import InvalidInputError
+from bpm_engine.errors import InvalidInputError, UnavailableError
 
 HEADER = b"SQLite format 3\x00"
 MOUNTS = Path("/proc/self/mounts")  # of Linux; elsewhere nobody tells
@@ -17,16 +17,18 @@ NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "fuse.sshfs"
 
 
 def check_file(name: str, *, allow_unsafe: bool = False) -> None:
-    """Raise InvalidInputError, with advice, where no database can be."""
+    """Raise InvalidInputError, with advice, where no database can be; UnavailableError where one may be
+    later, when a volume is mounted or a right given.
+    """
     path = Path(name).absolute()
     if not path.parent.is_dir():
-        raise InvalidInputError(f"there is no folder {path.parent} for the database; make it first")
+        raise UnavailableError(f"there is no folder {path.parent} for the database; make it first")
     if path.is_dir():
         raise InvalidInputError(f"{path} is a folder; name a file in it, such as {path / 'bpm.db'}")
     if path.exists() and not _is_database(path):
         raise InvalidInputError(f"{path} is not a SQLite database; name another file")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InvalidInputError(
+        raise UnavailableError(
             f"{path} cannot be written by this user; the engine writes the file and others beside it"
         )
     kind = file_system(path.resolve())

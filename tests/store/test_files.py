@@ -8,23 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from bpm_engine import Config, Engine, InvalidInputError
+from bpm_engine import Config, Engine, EngineError, InvalidInputError, UnavailableError
 from bpm_engine.store import files
 
 NOBODY = 65_534
 
 
-def refusal(path: Path, **settings: bool) -> str:
+def refusal(path: Path, error: type[EngineError] = InvalidInputError) -> str:
     with (
-        Engine(f"sqlite:///{path}", config=Config(**settings)) as engine,  # type: ignore[arg-type]
-        pytest.raises(InvalidInputError) as refused,
+        Engine(f"sqlite:///{path}", config=Config()) as engine,
+        pytest.raises(error) as refused,
     ):
         engine.instances.count()
     return str(refused.value)
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "no" / "bpm.db") == (
+    assert refusal(tmp_path / "no" / "bpm.db", UnavailableError) == (
         f"there is no folder {tmp_path / 'no'} for the database; make it first"
     )
 
@@ -63,7 +63,7 @@ def _words_of_another_user(file: Path) -> str:
         try:
             if os.geteuid() == 0:
                 os.setuid(NOBODY)
-            os.write(write, refusal(file).encode())
+            os.write(write, refusal(file, UnavailableError).encode())
         finally:
             os._exit(0)
     os.close(write)
