@@ -5,11 +5,12 @@ With rows 30 to 38 of the catalogue of bad input, as they come from a file or a 
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command import Prompt, Shell
+from support.command import BPM, Prompt, Shell
 from support.footprint import footprint
 from support.samples import HUMAN
 
@@ -123,7 +124,17 @@ def test_wrong_use_is_a_sentence_and_changes_nothing(shell: Shell, engine: Engin
 
 def test_36_no_more_of_a_pipe_is_read_than_could_be_kept(shell: Shell, engine: Engine) -> None:
     before = footprint(engine)
-    done = shell.finished("start", "p", "-", stdin='{"a": "' + "x" * 50_000_000)
+    with Path("/dev/zero").open("rb") as endless:
+        done = subprocess.run(
+            [*BPM, "start", "p", "-"],
+            cwd=shell.folder,
+            env=shell.environment(),
+            stdin=endless,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
     assert done.returncode == 1
     assert "standard input is longer than 10000000 bytes; variables cannot be that large" in done.stderr
     assert footprint(engine) == before
