@@ -166,6 +166,9 @@ def with_progress(operation: Operation, wanted: InstanceFilters, number: int) ->
 
 def print_report(session: Session, report: BatchReport) -> None:
     for failure in report.failures:
-        session.say(f"{failure.instance_id}: {failure.error}", fg="red", err=True)
-    told = {"done": report.done, "unchanged": report.unchanged, "failed": report.failed}
-    session.say(", ".join(f"{number} {name}" for name, number in told.items() if number) or "nothing to do")
+        told = str(failure.error)
+        if failure.instance_id not in told:
+            told = f"{failure.instance_id}: {told}"
+        session.say(told, fg="red", err=True)
+    counts = {"done": report.done, "unchanged": report.unchanged, "failed": report.failed}
+    session.say(", ".join(f"{number} {name}" for name, number in counts.items() if number) or "nothing to do")

@@ -25,7 +25,7 @@ from bpm_engine.bpmn.draw.text import visible
 from bpm_engine.cli.commands import GOOD
 from bpm_engine.cli.options import APP, DATABASE, JSON, NO_COLOR, TENANT
 from bpm_engine.engine import Engine
-from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError
+from bpm_engine.errors import ConflictError, EngineError, InvalidInputError, NotFoundError
 
 F = TypeVar("F", bound=Callable[..., Any])
 READ_LIMIT = 10_000_000  # bytes of a JSON document; ten times what an instance may keep
@@ -142,6 +142,8 @@ def load_app(name: str) -> Engine:
             raise click.UsageError(
                 f"there is no module {module_name!r} here; run from the folder it is in, or set PYTHONPATH"
             ) from None
+        if isinstance(error, EngineError):  # such as a setting that cannot work: it says itself what to do
+            raise
         raise InvalidInputError(
             f"{module_name} cannot be imported: {type(error).__name__}: {error} "
             "(run `bpm --debug …` for the traceback)"

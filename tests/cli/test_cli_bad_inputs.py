@@ -74,6 +74,7 @@ USES: dict[str, tuple[list[str], int, str]] = {
     "too many": (["list", "--limit", "1000000000"], 2, "1<=x<=1000"),
     "no cursor": (["list", "--cursor", "x"], 1, "the cursor is not one of ours"),
     "no instance": (["cancel", "A-9"], 1, "no instance with the id or business key 'A-9'"),
+    "nothing failed": (["retry", "A-1"], 1, "instance 0"),
     "no task": (["complete", "A-1"], 1, "there is no task 'A-1'"),
     "no duration": (["message", "paid", "--ttl", "forever"], 1, "ttl: 'forever' is not a duration"),
     "no module": (["list", "--app", "gone:engine"], 2, "there is no module 'gone' here"),
@@ -144,5 +145,8 @@ def test_36_no_more_of_a_pipe_is_read_than_could_be_kept(shell: Shell, engine: E
 @pytest.mark.parametrize(("name", "text"), [("BPM_WORKER_THREADS", "-3"), ("BPM_LEASE", "soon")])
 def test_a_setting_of_the_environment_that_cannot_work_is_named(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / "choice.bpmn").write_bytes(HUMAN)
-    assert name in Prompt(tmp_path, {name: text}).run("deploy", "choice.bpmn", code=1)
+    (tmp_path / "shop.py").write_text(APP)
+    for options in ([], ["--app", "shop:engine"]):
+        said = Prompt(tmp_path, {name: text}).run("deploy", "choice.bpmn", *options, code=1)
+        assert said.startswith(name)
     assert not (tmp_path / "bpm.db").exists()
