@@ -17,17 +17,18 @@ MUTANTS_ARGS ?=
 BENCH_ARGS ?=
 SOAK_ARGS ?=
 SCALE_ARGS ?=
-# Chance in `make faults` and `make simulate`, and the tests whose engines may meet faults of the database
+# Chance in `make faults`, `make simulate` and `make fuzz`, and the tests whose engines may meet faults of the database
 SEED    ?= 1
 FAULTY  ?= tests/engine tests/semantics/test_scenarios_engine.py tests/conformance/test_execution_engine.py
 SEEDS   ?= 500
+MINUTES ?= 5
 # More for pytest, such as PYTEST_ARGS='tests/unit -k parse'
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test faults simulate check format bench soak scale chaos mutants docs clean
+.PHONY: help demo test faults simulate fuzz check format bench soak scale chaos mutants docs clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-8s %s\n", $$1, $$2 }'
@@ -43,6 +44,9 @@ faults: $(VENV)/.installed-test ## Run the tests of whole engines once more whil
 
 simulate: $(VENV)/.installed-test ## Run the simulation: SEEDS=500 of them, beginning with SEED=1
 	$(BIN)/python -m tests.simulation --seed $(SEED) --seeds $(SEEDS)
+
+fuzz: $(VENV)/.installed-test ## Damage files, expressions and values for MINUTES=5; with atheris, if it is installed
+	$(BIN)/python -m tests.fuzzing --minutes $(MINUTES) --seed $(SEED)
 
 check: $(VENV)/.installed-test $(VENV)/.installed-check ## Check format, style, types and layers
 	$(BIN)/ruff format --check .

@@ -7,14 +7,28 @@ the environment.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, get_args, get_type_hints
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from bpm_engine.errors import InvalidInputError
 
 PREFIX = "BPM_"
+MAY_BE_ZERO = frozenset(  # numbers that count what is allowed beside the first, or mean "any number"
+    {
+        "pool_overflow",
+        "collector_threshold",
+        "instances",
+        "tenant_instances",
+        "recoveries",
+        "message_buffer",
+        "tenant_messages",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +118,15 @@ class Config:
     retention_interval: float = 300.0  # between two sweeps of what may go
     retention_batch: int = 1_000  # call trees removed in one transaction
 
+    def __post_init__(self) -> None:
+        hints = _hints()
+        for setting in fields(self):
+            _check(setting.name, getattr(self, setting.name), hints[setting.name])
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None, **overrides: Any) -> Config:
         source = os.environ if environment is None else environment
-        hints = get_type_hints(cls)
+        hints = _hints()
         read = {
             field.name: _read(
                 PREFIX + field.name.upper(), source[PREFIX + field.name.upper()], hints[field.name]
@@ -115,7 +134,44 @@ class Config:
             for field in fields(cls)
             if PREFIX + field.name.upper() in source
         }
-        return cls(**{**read, **overrides})
+        try:
+            return cls(**{**read, **overrides})
+        except InvalidInputError as error:
+            named = str(error).partition(" ")[0]
+            raise InvalidInputError(
+                f"{PREFIX}{named.upper()}: {error}" if named in read else str(error)
+            ) from None
+
+
+@cache
+def _hints() -> dict[str, Any]:
+    return get_type_hints(Config)
+
+
+def _check(name: str, value: object, hint: Any) -> None:
+    """A setting that cannot work is told where it is set, not by workers that do nothing."""
+    kinds = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+    if value is None and type(None) in kinds:
+        return
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise InvalidInputError(f"{name} is one of {', '.join(get_args(hint))}, not {value!r:.40}")
+    elif bool in kinds:
+        if not isinstance(value, bool):
+            raise InvalidInputError(f"{name} is True or False, not {value!r:.40}")
+    elif int in kinds:
+        least = 0 if name in MAY_BE_ZERO else 1
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise InvalidInputError(f"{name} must be a whole number from {least} on, not {value!r:.40}")
+    elif float in kinds:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not math.isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
+            raise InvalidInputError(f"{name} must be a number of seconds from 0 on, not {value!r:.40}")
+    elif str in kinds:
+        if not isinstance(value, str) or not value:
+            raise InvalidInputError(f"{name} must be a text that is not empty, not {type(value).__name__}")
+    elif not isinstance(value, tuple | list) or not all(isinstance(part, str) and part for part in value):
+        raise InvalidInputError(f"{name} must be a tuple of texts, not {value!r:.40}")
 
 
 def _read(name: str, text: str, hint: Any) -> Any:
@@ -130,7 +186,7 @@ def _value(text: str, hint: Any) -> Any:
     if hint is bool or bool in options:
         return _boolean(text)
     if hint is int or int in options:
-        return int(text)
+        return _number(text)
     if hint is float:
         return _seconds(text)
     if options and all(isinstance(o, str) for o in options):
@@ -151,9 +207,19 @@ def _boolean(text: str) -> bool:
     raise ValueError("expected true or false")
 
 
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("expected a whole number") from None
+
+
 def _seconds(text: str) -> float:
     units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
     for unit, factor in units.items():
         if text.endswith(unit) and text[: -len(unit)].replace(".", "", 1).isdigit():
             return float(text[: -len(unit)]) * factor
-    return float(text)
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("expected seconds, or a duration such as 500ms, 30s, 5m, 2h or 7d") from None

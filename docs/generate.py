@@ -13,6 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from pages.api import render_api
+from pages.bad_inputs import render_bad_inputs
 from pages.cli import render_cli
 from pages.configuration import render_configuration
 from pages.conformance import render_conformance
@@ -37,6 +38,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "explanation/performance.md": render_performance,
     "explanation/workflow-patterns.md": render_patterns,
     "reference/api.md": render_api,
+    "reference/bad-input.md": render_bad_inputs,
     "reference/cli.md": render_cli,
     "reference/configuration.md": render_configuration,
     "reference/conformance.md": render_conformance,

@@ -104,6 +104,8 @@ def _answer(error: Exception, *, debug: bool) -> int:
     if debug:
         raise error
     text = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        text = f"{error.filename}: {error.strerror}"  # without the number, which tells nobody anything
     if not isinstance(error, EngineError | OSError):
         text = f"unexpected {type(error).__name__}: {text} (run `bpm --debug …` for the traceback)"
     for line in text.splitlines():

@@ -1,7 +1,7 @@
 """`bpm cancel`, `suspend`, `resume`, `retry`: what an operator does to instances, one or many.
 
-Instances are named by their ids, or found by the filters of `bpm list`; then it is asked first how many that
-are, and progress is shown.
+Instances are named by their ids or business keys, or found by the filters of `bpm list`; then it is asked
+first how many that are, and progress is shown.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ def cancel(batches: Batches, reason: str) -> Operation:
     \b
     Examples:
       bpm cancel 0192f0c1-… --reason "ordered by mistake"
+      bpm cancel A-17                       by its business key
       bpm cancel --definition order --version 3 --status Running
     """
     return functools.partial(batches.cancel, reason=reason)
@@ -142,7 +143,7 @@ def _operate(
     if bool(ids) == bool(wanted):
         raise click.UsageError("name instances, or give filters such as --definition; not both")
     if ids:
-        report = operation(ids=ids)
+        report = operation(ids=tuple(session.instance(name) for name in ids))
     else:
         number = session.engine.instances.count(**wanted)
         if number and not yes:
@@ -165,6 +166,9 @@ def with_progress(operation: Operation, wanted: InstanceFilters, number: int) ->
 
 def print_report(session: Session, report: BatchReport) -> None:
     for failure in report.failures:
-        session.say(f"{failure.instance_id}: {failure.error}", fg="red", err=True)
-    told = {"done": report.done, "unchanged": report.unchanged, "failed": report.failed}
-    session.say(", ".join(f"{number} {name}" for name, number in told.items() if number) or "nothing to do")
+        told = str(failure.error)
+        if failure.instance_id not in told:
+            told = f"{failure.instance_id}: {told}"
+        session.say(told, fg="red", err=True)
+    counts = {"done": report.done, "unchanged": report.unchanged, "failed": report.failed}
+    session.say(", ".join(f"{number} {name}" for name, number in counts.items() if number) or "nothing to do")

@@ -41,7 +41,7 @@ def move(session: Session, instance: str, from_node: str, to_node: str, actor: s
     Example:
       bpm move 0192f0c1-… wait_for_carrier book_carrier
     """
-    moved = session.engine.instances.move(instance, from_node, to_node, actor=actor)
+    moved = session.engine.instances.move(session.instance(instance), from_node, to_node, actor=actor)
     places = sorted({token.node_id for token in moved.tokens})
     session.answer(moved, lambda: session.say(f"{instance} is at {', '.join(places) or 'its end'}"))
 
@@ -78,7 +78,7 @@ def migrate(
     """
     batches = session.engine.batches
     mapping = {old: str(new) for old, new in assignments(pairs).items()}
-    ids = instances or None
+    ids = tuple(session.instance(name) for name in instances) or None
     forecast = batches.plan_migration(process, to_version, mapping=mapping, ids=ids, version=from_version)
     if dry_run:
         session.answer(forecast, lambda: session.say(str(forecast)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 from uuid import UUID
 
 import click
@@ -25,9 +25,10 @@ from bpm_engine.bpmn.draw.text import visible
 from bpm_engine.cli.commands import GOOD
 from bpm_engine.cli.options import APP, DATABASE, JSON, NO_COLOR, TENANT
 from bpm_engine.engine import Engine
-from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError
+from bpm_engine.errors import ConflictError, EngineError, InvalidInputError, NotFoundError
 
 F = TypeVar("F", bound=Callable[..., Any])
+READ_LIMIT = 10_000_000  # bytes of a JSON document; ten times what an instance may keep
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,9 @@ def require_database(url: str) -> None:
     try:
         parsed = make_url(url)
     except ArgumentError:
-        raise InvalidInputError(f"{url!r:.60} is no database URL; try sqlite:///bpm.db") from None
+        raise InvalidInputError(  # not repeated: it may hold a password
+            "--database (or BPM_DATABASE_URL) is no database URL; try sqlite:///bpm.db"
+        ) from None
     if parsed.get_backend_name() != "sqlite" or not parsed.database or parsed.database.startswith(":"):
         return
     if not Path(parsed.database).exists() and not parsed.query:
@@ -139,13 +142,17 @@ def load_app(name: str) -> Engine:
             raise click.UsageError(
                 f"there is no module {module_name!r} here; run from the folder it is in, or set PYTHONPATH"
             ) from None
+        if isinstance(error, EngineError):  # such as a setting that cannot work: it says itself what to do
+            raise
         raise InvalidInputError(
             f"{module_name} cannot be imported: {type(error).__name__}: {error} "
             "(run `bpm --debug …` for the traceback)"
         ) from error
     engine: object = module
     for part in attribute.split("."):
-        engine = getattr(engine, part, None)
+        if not hasattr(engine, part):
+            raise click.UsageError(f"there is no {attribute!r} in {module_name}")
+        engine = getattr(engine, part)
     if not isinstance(engine, Engine):
         raise click.UsageError(f"{attribute!r} of {module_name} is no Engine but {type(engine).__name__}")
     return engine
@@ -166,10 +173,10 @@ def assignments(pairs: Sequence[str]) -> dict[str, Any]:
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
-            raise click.UsageError(f"expected NAME=VALUE, not {pair!r}")
+            raise click.UsageError(f"expected NAME=VALUE, not {pair!r:.80}")
         try:
-            found[name] = json.loads(text)
-        except ValueError:
+            found[name] = parse(text, name)
+        except json.JSONDecodeError:
             found[name] = text
     return found
 
@@ -184,16 +191,50 @@ def read_object(document: str | None) -> dict[str, Any]:
         return {}
     text = document
     if document == "-":
-        text = sys.stdin.read()
+        text = _text(sys.stdin.buffer if hasattr(sys.stdin, "buffer") else sys.stdin, "standard input")
     elif document.startswith("@"):
-        text = Path(document[1:]).read_text(encoding="utf-8")
+        with Path(document[1:]).open("rb") as file:
+            text = _text(file, document[1:])
     try:
-        value = json.loads(text)
-    except ValueError as error:
+        value = parse(text, "the variables")
+    except json.JSONDecodeError as error:
         raise click.UsageError(f"the variables are no JSON: {error}") from None
     if not isinstance(value, dict):
         raise click.UsageError(f"the variables must be a JSON object, not {type(value).__name__}")
     return value
+
+
+def parse(text: str, what: str) -> Any:
+    """A JSON value. JSONDecodeError if it is none; what can be read but not kept as it is, is refused."""
+    try:
+        return json.loads(text, object_pairs_hook=_members)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise InvalidInputError(f"{what}: nested too deeply") from None
+    except ValueError as error:  # a name twice, or more digits than Python reads
+        raise InvalidInputError(f"{what}: {error}") from None
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of two members with one name JSON readers keep one or the other: refused, not guessed."""
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise ValueError(f"the name {name!r:.80} is there twice in one object")
+        members[name] = value
+    return members
+
+
+def _text(file: IO[Any], name: str) -> str:
+    """No more is read than could be kept."""
+    data = file.read(READ_LIMIT + 1)
+    if len(data) > READ_LIMIT:
+        raise InvalidInputError(f"{name} is longer than {READ_LIMIT} bytes; variables cannot be that large")
+    try:
+        return data if isinstance(data, str) else str(data, "utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{name} is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 # ------------------------------------------------------------------ printing

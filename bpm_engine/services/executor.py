@@ -331,7 +331,8 @@ class Executor:
                 raise
 
     def _running(self, claimed: claims.Work, handler: Handler) -> Running:
-        running = Running(claimed, claimed.claim, handler, self._work(claimed), self.hands.lease(handler))
+        lease, limits = self.hands.lease(handler), self._config.limits
+        running = Running(claimed, claimed.claim, handler, self._work(claimed), lease, limits=limits)
         if handler.timeout is not None and not handler.is_async:
             running.deadline = monotonic() + handler.timeout.total_seconds()
         return running

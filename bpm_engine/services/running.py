@@ -10,8 +10,13 @@ from datetime import timedelta
 import msgspec
 
 from bpm_engine.core.stimuli import Claim, ErrorThrown, Failure, Stimulus, WorkFailed
+from bpm_engine.errors import InvalidInputError
 from bpm_engine.handlers import BpmnError, Handler, RetryLater, Work
 from bpm_engine.store import work as claims
+from bpm_engine.store.config import Limits
+from bpm_engine.store.values import DEFAULT_LIMITS, check_name, check_variables, storable
+
+MESSAGE, TRACEBACK = 2_000, 8_000  # characters that are kept of what a handler raises
 
 
 @dataclass(slots=True, eq=False)
@@ -23,6 +28,7 @@ class Running:
     lease: timedelta  # extended while it runs, and then until its result is committed
     given_up: bool = False  # its time is over; the thread may still run, its result will be stale
     deadline: float | None = None
+    limits: Limits = DEFAULT_LIMITS
 
     def is_overdue(self, now: float) -> bool:
         return self.deadline is not None and self.deadline < now and not self.given_up
@@ -46,14 +52,31 @@ def by_lease(held: Mapping[Claim, timedelta]) -> dict[timedelta, list[Claim]]:
 def failed(running: Running, error: BaseException, reason: str = "") -> Stimulus:
     match error:
         case BpmnError():
-            return ErrorThrown(
-                claim=running.claim, code=error.code, message=error.message, variables=error.variables
-            )
+            return _thrown(running, error)
         case RetryLater():
             failure = Failure(code="retry_later", message=reason or str(error))
             return WorkFailed(claim=running.claim, failure=failure, retry_after=error.delay)
         case _:
             code = "timeout" if isinstance(error, TimeoutError) else type(error).__name__
-            text = "".join(traceback.format_exception(error))[-8_000:]
-            failure = Failure(code=code, message=str(error)[:2_000], traceback=text)
+            text = storable("".join(traceback.format_exception(error))[-TRACEBACK:])
+            failure = Failure(code=code, message=storable(_said(error)[:MESSAGE]), traceback=text)
             return WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
+
+
+def _thrown(running: Running, error: BpmnError) -> Stimulus:
+    """What a handler throws is its result: the same may be kept of it as of what it returns."""
+    try:
+        code = check_name(error.code, running.limits, what="the code of the error")
+        variables = check_variables(error.variables, running.limits)
+    except InvalidInputError as refused:
+        failure = Failure(code="bad_result", message=str(refused))
+        return WorkFailed(claim=running.claim, failure=failure, final=True)
+    message = storable(str(error.message)[:MESSAGE])
+    return ErrorThrown(claim=running.claim, code=code, message=message, variables=variables)
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:  # noqa: BLE001 - the handler's own code
+        return f"its text cannot be had: {type(broken).__name__}"

@@ -26,6 +26,7 @@ from bpm_engine.errors import InvalidInputError
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.containment import contains_text, merge
 from bpm_engine.store.failures import Failure, TransactionRetryError
+from bpm_engine.store.files import check_file
 from bpm_engine.store.notifications import EVERYTHING, Bell, News
 from bpm_engine.store.rows import Field, contains, elements, merged
 from bpm_engine.store.schema import claim_order, token
@@ -55,6 +56,7 @@ class SQLite:
         self._config = config
         path = sa.make_url(config.url).database
         self._memory = path in (None, "", ":memory:")
+        self._unchecked = None if self._memory else path
         self._uri = f"file:/bpm-{uuid.uuid7()}?vfs=memdb" if self._memory else f"file:{quote(str(path))}"
         self.engine = sa.create_engine(
             "sqlite://",
@@ -75,6 +77,9 @@ class SQLite:
         if self._memory:
             with self._anchor_lock:
                 self._anchor = self._anchor or self._open()
+        if self._unchecked:
+            check_file(self._unchecked, allow_unsafe=self._config.allow_unsafe_durability)
+            self._unchecked = None
         return self._open()
 
     def _open(self) -> sqlite3.Connection:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sized
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -23,6 +24,7 @@ from bpm_engine.store.types import LATEST, to_json
 DEFAULT_LIMITS = Limits()
 EARLIEST = datetime(1, 1, 2, tzinfo=UTC)  # a day from the edge, so that no time zone can push it over
 EXACT = 2.0**53  # from here on every float is a whole number
+PATH = 200  # characters of the path to a value, in a refusal
 _UNTRUE_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -32,25 +34,32 @@ def check_variables(
     """`variables`, to be stored; InvalidInputError says which part cannot be, and why.
 
     Floats beyond 2^53 come back as the integers that they are: PostgreSQL would make integers of them, too,
-    but of their shortest decimal form, which is another number.
+    but of their shortest decimal form, which is another number. Tuples, enums, markup, NumPy's floats and
+    the like come back as the plain values they are made of: an expression must read them now as it will
+    read them from the row.
     """
     if not isinstance(variables, dict):
         raise InvalidInputError(f"{name} must be an object with names, not {type(variables).__name__}")
-    total, big = 0, False
+    total, kept = 0, variables
     for key, value in variables.items():
         check_name(key, limits, what=f"a name in {name}")
         if key in limits.reserved_names:
             raise InvalidInputError(f"{name}: {key!r} is a reserved name")
-        big |= _check(value, f"{name}.{key}", limits, depth=1)
+        if _check(value, f"{name}.{key}", limits, depth=1):
+            if kept is variables:
+                kept = dict(variables)
+            kept[key] = value = _plain(value)
         size = len(to_json(value).encode())
         if size > limits.variable_bytes:
             raise InvalidInputError(
                 f"{name}.{key} has {size} bytes of JSON; {limits.variable_bytes} are allowed"
             )
         total += size + len(key) + 4
-    if total > limits.variables_bytes:
-        raise InvalidInputError(f"{name} have {total} bytes of JSON; {limits.variables_bytes} are allowed")
-    return {key: _whole(value) for key, value in variables.items()} if big else variables
+        if total > limits.variables_bytes:
+            raise InvalidInputError(
+                f"{name} have at least {total} bytes of JSON; {limits.variables_bytes} are allowed"
+            )
+    return kept
 
 
 def check_name(value: object, limits: Limits = DEFAULT_LIMITS, *, what: str = "the name") -> str:
@@ -61,6 +70,11 @@ def check_name(value: object, limits: Limits = DEFAULT_LIMITS, *, what: str = "t
         raise InvalidInputError(f"{what} has {len(value)} characters; {limits.name_characters} are allowed")
     _check_text(value, what)
     return value
+
+
+def storable(text: str) -> str:
+    """A text that nobody chose, such as that of an error: what cannot be stored is replaced, not refused."""
+    return _UNTRUE_TEXT.sub("\ufffd", text)
 
 
 def check_instant(value: object, *, what: str = "the time") -> datetime:
@@ -98,48 +112,68 @@ def purge_time(instance: Instance) -> datetime | None:
 
 
 def _check(value: Any, where: str, limits: Limits, depth: int) -> bool:
-    """Whether there is a float in it that has to be written as an integer."""
+    """Whether there is something in it that has to be written otherwise: see `_plain`."""
     if depth > limits.depth:
         raise InvalidInputError(f"{where} is nested deeper than {limits.depth} levels")
     match value:
         case None | bool():
             return False
         case str():
+            _check_length(value, where, limits)
             _check_text(value, where)
-            return False
+            return type(value) is not str
         case float() if not math.isfinite(value):
             raise InvalidInputError(f"{where} is {value}, which JSON does not have")
         case int() | float():
             if abs(value) >= 10**limits.digits:
                 raise InvalidInputError(f"{where} is a number with more than {limits.digits} digits")
-            return isinstance(value, float) and abs(value) >= EXACT
+            return type(value) is not int and (type(value) is not float or abs(value) >= EXACT)
         case list() | tuple():
+            _check_length(value, where, limits)
             inner = [_check(item, f"{where}[{i}]", limits, depth + 1) for i, item in enumerate(value)]
-            return any(inner)
+            return any(inner) or type(value) is not list
         case dict():
+            _check_length(value, where, limits)
             members = [_check_member(key, item, where, limits, depth) for key, item in value.items()]
-            return any(members)
+            return any(members) or type(value) is not dict
         case _:
             raise InvalidInputError(f"{where} is a {type(value).__name__}, which JSON does not have")
 
 
 def _check_member(key: object, item: Any, where: str, limits: Limits, depth: int) -> bool:
     if not isinstance(key, str):
-        raise InvalidInputError(f"{where} has the key {key!r}; JSON knows only texts as keys")
+        raise InvalidInputError(f"{where} has the key {key!r:.80}; JSON knows only texts as keys")
     _check_text(key, f"a key in {where}")
-    return _check(item, f"{where}.{key}", limits, depth + 1)
+    inner = f"{where}.{key}" if len(where) + len(key) < PATH else f"{where:.{PATH}}…"
+    return _check(item, inner, limits, depth + 1) or type(key) is not str
 
 
-def _whole(value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    """Made of Python's own types, by their own methods: a class may say something else of itself."""
     match value:
-        case float() if abs(value) >= EXACT:
-            return int(value)
+        case bool():
+            return value
+        case str():
+            return str.__str__(value)
+        case int():
+            return int.__int__(value)
+        case float():
+            number = float.__float__(value)
+            return int(number) if abs(number) >= EXACT else number
         case list() | tuple():
-            return [_whole(item) for item in value]
+            return [_plain(item) for item in value]
         case dict():
-            return {key: _whole(item) for key, item in value.items()}
+            return {str.__str__(key): _plain(item) for key, item in value.items()}
         case _:
             return value
+
+
+def _check_length(value: Sized, where: str, limits: Limits) -> None:
+    """Every character and every item takes a byte: what is far too large is refused before it is written."""
+    if len(value) > limits.variable_bytes:
+        raise InvalidInputError(
+            f"{where} has at least {len(value)} bytes of JSON; {limits.variable_bytes} are allowed"
+        )
 
 
 def _check_text(value: str, where: str) -> None:

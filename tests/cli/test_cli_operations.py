@@ -182,6 +182,16 @@ def test_history_is_told_by_entry_and_by_step(deployed: Shell) -> None:
     assert [step["node_id"] for step in steps] == ["start", "decide"]
 
 
+def test_operators_name_instances_by_business_key_as_well(deployed: Shell) -> None:
+    deployed.run("start", "choice", "--set", "amount=1", "-k", "A-1")
+    assert deployed.run("suspend", "A-1") == "1 done\n"
+    assert deployed.run("resume", "A-1") == "1 done\n"
+    assert deployed.run("move", "A-1", "decide", "decide").startswith("A-1 is at decide")
+    assert "key 'A-2'" in deployed.run("cancel", "A-1", "A-2", code=1)  # before anything is done
+    assert deployed.json("list", "--count") == {"choice": {"Running": 1}}
+    assert deployed.run("cancel", "A-1") == "1 done\n"
+
+
 @pytest.mark.parametrize("command", [["show"], ["history"], ["history", "--steps"], ["explain"]])
 def test_an_instance_may_be_named_by_its_business_key(deployed: Shell, command: list[str]) -> None:
     instance = deployed.json("start", "choice", "--set", "amount=1", "-k", "A-1")["id"]

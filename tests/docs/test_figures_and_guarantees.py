@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -11,13 +12,27 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS))
 
-from pages import guarantees, performance  # noqa: E402
+from pages import bad_inputs, guarantees, performance  # noqa: E402
 from publish_figures import condense  # noqa: E402
 
 
 def test_every_guarantee_names_a_test_that_proves_it() -> None:
     assert len(guarantees.GUARANTEES) == 20
     assert all(each.tests for each in guarantees.GUARANTEES)
+
+
+def test_every_row_of_bad_input_has_a_test_and_every_number_of_a_test_a_row() -> None:
+    assert set(bad_inputs.CATALOGUE) == set(range(1, 67)) - {62}
+    assert all(row.tests for row in bad_inputs.CATALOGUE.values())
+    folder = guarantees.TESTS / "engine" / "bad_inputs"
+    text = "".join(file.read_text(encoding="utf-8") for file in folder.glob("test_*.py"))
+    numbers = {int(number) for number in re.findall(r'(?:^    "|def test_)(\d+)[ _]', text, re.MULTILINE)}
+    held_there = {
+        number
+        for number, row in bad_inputs.CATALOGUE.items()
+        if any(test.startswith("engine/bad_inputs/") for test in row.tests)
+    }
+    assert numbers == held_there
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ so that a new method is tested without being named here. A parameter with a new 
 from __future__ import annotations
 
 import inspect
+import random
 from typing import Any
 
 import pytest
@@ -149,6 +150,25 @@ def test_what_belongs_to_another_tenant_is_not_found(engine: Engine, ids: dict[s
     before = _everything(engine.tenant("acme"))
     with pytest.raises(NotFoundError):
         _call(engine.tenant("zeta"), call, ids)
+    assert _everything(engine.tenant("acme")) == before
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+@pytest.mark.reliable
+def test_none_of_fifty_thousand_calls_reaches_another_tenant(engine: Engine, ids: dict[str, str]) -> None:
+    dice = random.Random(1)
+    zeta = engine.tenant("zeta")
+    before = _everything(engine.tenant("acme"))
+    for _ in range(50_000):
+        call = dice.choice([*BY_ID, *OVER_ALL])
+        mixed = {name: dice.choice([own, *ids.values()]) for name, own in ids.items()} | {"definition": "p"}
+        if call in BY_ID:
+            with pytest.raises(NotFoundError):
+                _call(zeta, call, mixed)
+        else:
+            answer = _call(zeta, call, mixed)
+            assert not (answer.total if isinstance(answer, BatchReport) else answer)
     assert _everything(engine.tenant("acme")) == before
 
 

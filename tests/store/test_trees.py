@@ -304,7 +304,18 @@ def arrive(store: Store, join: Join, token_id: str, flow: str) -> bool:
 
 @pytest.mark.parametrize("branches", [2, 3, 8])
 def test_a_join_fires_exactly_once_when_all_arrive_at_the_same_moment(store: Store, branches: int) -> None:
-    for _ in range(10):
+    all_arrive_at_once(store, branches, rounds=10)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("branches", [2, 3, 8])
+def test_each_of_a_thousand_joins_fires_once(postgresql_store: Store, branches: int) -> None:
+    all_arrive_at_once(postgresql_store, branches, rounds=1_000)
+
+
+def all_arrive_at_once(store: Store, branches: int, rounds: int) -> None:
+    for _ in range(rounds):
         owner = sample.instance()
         changes = sample.started(owner, tokens=branches)
         join = Join(

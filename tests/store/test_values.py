@@ -4,7 +4,10 @@ exact.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from datetime import UTC, datetime, timedelta, timezone
+from enum import StrEnum
+from http import HTTPStatus
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -50,6 +53,63 @@ def test_a_value_that_cannot_be_kept_is_refused_by_name(value: object, message: 
             {"outer": {"inner": value}} if not isinstance(value, str) else {"outer": value}
         )
     assert "outer" in str(refused.value)
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Loud(str):
+    def __str__(self) -> str:
+        return "LOUD"
+
+
+class Metres(float):
+    pass
+
+
+class Pieces(int):
+    pass
+
+
+SUBCLASSES: list[tuple[object, object]] = [
+    (Colour.RED, "red"),
+    (Loud("quiet"), "quiet"),
+    (Metres(1.5), 1.5),
+    (Metres(2.0**60), 2**60),
+    (Pieces(3), 3),
+    (HTTPStatus.OK, 200),
+    ([{"a": (Loud("quiet"), Pieces(1))}], [{"a": ["quiet", 1]}]),
+    ((1, 2), [1, 2]),
+    (OrderedDict(b=1), {"b": 1}),
+    ({Loud("key"): OrderedDict(b=Metres(0.5))}, {"key": {"b": 0.5}}),
+]
+
+
+@pytest.mark.parametrize(("value", "plain"), SUBCLASSES)
+def test_classes_made_of_plain_values_are_kept_as_plain_values(value: object, plain: object) -> None:
+    """What a step reads in memory is what it would read from the row."""
+    given = {"a": value, "b": 1}
+    kept = values.check_variables(given)
+    assert kept == {"a": plain, "b": 1}
+    assert _types(kept) == _types(from_json(to_json(kept)))
+    assert given["a"] is value
+
+
+def _types(value: object) -> object:
+    match value:
+        case list():
+            return [_types(item) for item in value]
+        case dict():
+            return {(type(key), key): _types(item) for key, item in value.items()}
+        case _:
+            return type(value)
+
+
+def test_a_refusal_is_short_however_long_the_names_are() -> None:
+    with pytest.raises(InvalidInputError, match=r"which JSON does not have") as refused:
+        values.check_variables({"a": {"k" * 100_000: {"l" * 100_000: object()}}})
+    assert len(str(refused.value)) < 500
 
 
 @pytest.mark.parametrize("variables", [[], "text", None, {"": 1}, {"__proto__": 1}, {1: 1}])

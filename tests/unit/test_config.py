@@ -1,0 +1,70 @@
+"""Settings: one that cannot work is refused where it is set, by name; so is one of the environment."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from bpm_engine import Config, InvalidInputError
+from bpm_engine.config import MAY_BE_ZERO
+
+
+def test_what_is_refused_names_the_setting() -> None:
+    for setting in fields(Config):
+        if isinstance(setting.default, bool):
+            wrong: list[Any] = ["yes", 1]
+        elif isinstance(setting.default, int | float):
+            wrong = [-1, "5", True, None]
+        elif isinstance(setting.default, tuple):
+            wrong = ["billing.", (1,), 17]
+        else:
+            wrong = [17]
+        for value in wrong:
+            with pytest.raises(InvalidInputError, match=rf"^{setting.name} "):
+                Config(**{setting.name: value})
+
+
+@pytest.mark.parametrize("name", sorted(MAY_BE_ZERO))
+def test_some_numbers_may_be_zero(name: str) -> None:
+    assert getattr(Config(**{name: 0}), name) == 0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"worker_threads": 0}, "worker_threads must be a whole number from 1 on, not 0"),
+        ({"tokens": 1.5}, "tokens must be a whole number from 1 on, not 1.5"),
+        ({"lease": float("nan")}, "lease must be a number of seconds from 0 on, not nan"),
+        ({"on_failure": "explode"}, "on_failure is one of fail, suspend, not 'explode'"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused_in_words(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        Config(**values)
+    assert str(refused.value) == words
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("BPM_WORKER_THREADS", "many", "BPM_WORKER_THREADS='many': expected a whole number"),
+        ("BPM_TOKENS", "-3", "BPM_TOKENS: tokens must be a whole number from 1 on, not -3"),
+        ("BPM_POLL", "x", "BPM_POLL='x': expected seconds, or a duration such as 500ms, 30s, 5m, 2h or 7d"),
+        ("BPM_LEASE", "inf", "BPM_LEASE: lease must be a number of seconds from 0 on, not inf"),
+        ("BPM_WAKEUPS", "perhaps", "BPM_WAKEUPS='perhaps': expected true or false"),
+        ("BPM_SOUNDNESS", "maybe", "BPM_SOUNDNESS='maybe': expected one of warn, refuse, off"),
+    ],
+)  # fmt: skip
+def test_the_environment_is_named_where_it_is_wrong(name: str, text: str, words: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        Config.from_environment({name: text})
+    assert str(refused.value) == words
+
+
+def test_defaults_and_the_environment_are_fine() -> None:
+    read = Config.from_environment(
+        {"BPM_LEASE": "1m", "BPM_WORKER_TYPES": "a., b.", "BPM_TOKENS": "5"}, poll=0.0
+    )
+    assert (read.lease, read.worker_types, read.tokens, read.poll) == (60.0, ("a.", "b."), 5, 0.0)
