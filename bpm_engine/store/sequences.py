@@ -32,10 +32,15 @@ def _undone_in_the_wrong_order() -> sa.Select[Any]:
     """G8: in one scope and for one requester, the later completion is undone first. By history, which counts:
     the clocks of two workers agree only as well as they know the server's."""
     early, late = (_undone().subquery(name) for name in ("early", "late"))
+    went_on = sa.exists().where(  # the requester: what follows is asked for by a later throw
+        execution_log.c.instance_id == early.c.instance_id,
+        execution_log.c.token_id == early.c.requested_by,
+        execution_log.c.seq.between(early.c.seq, late.c.seq),
+    )
     return (
         sa.select(early.c.id)
         .join(late, sa.and_(early.c.scope_id == late.c.scope_id, early.c.requested_by == late.c.requested_by))
-        .where(early.c.order < late.c.order, early.c.seq < late.c.seq)
+        .where(early.c.order < late.c.order, early.c.seq < late.c.seq, ~went_on)
         .order_by(early.c.id)
         .distinct()
     )
@@ -51,7 +56,9 @@ def _undone() -> sa.Select[Any]:
         entry.kind == fixed(LogKind.COMPENSATED),
     )
     return (
-        sa.select(record.id, record.scope_id, record.requested_by, record.order, entry.seq)
+        sa.select(
+            record.id, record.instance_id, record.scope_id, record.requested_by, record.order, entry.seq
+        )
         .join_from(compensation_record, token, handler)
         .join(execution_log, told)
         .where(record.tenant_id == TENANT)

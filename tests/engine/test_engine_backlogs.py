@@ -28,6 +28,7 @@ SLEEP = """
 """
 
 
+@pytest.mark.reliable  # one sweep is looked at: a fault has it swept again
 def test_what_becomes_due_now_does_not_wait_for_a_backlog(
     opening: Callable[..., Engine], clock: ManualClock
 ) -> None:
