@@ -139,7 +139,7 @@ GUARANTEES = (
             "store/test_trees.py::test_each_of_a_thousand_joins_fires_once",
             "property/test_unstructured.py::test_every_marking_is_one_that_the_specification_allows",
         ),
-        "JOINS",
+        "3,000 joins of 2, 3 and 8 branches whose tokens all arrive at once, on PostgreSQL: each fired once.",
     ),
     Guarantee(
         "An inclusive join fires once, when no token can reach it any more.",
@@ -171,7 +171,8 @@ GUARANTEES = (
             "services/test_outbox_guarantees.py::test_a_hundred_thousand_events_reach_an_unreliable_receiver",
             "services/test_outbox_guarantees.py::test_a_killed_dispatcher_loses_nothing_and_breaks_no_order",
         ),
-        "EVENTS",
+        "100,000 events to a receiver that fails one in five, 4 writers and 4 dispatchers, on SQLite: "
+        "0 lost, 0 out of order.",
     ),
     Guarantee(
         "History cannot be changed or deleted by the application.",
@@ -191,7 +192,7 @@ GUARANTEES = (
             "engine/test_engine_tenants.py::test_none_of_fifty_thousand_calls_reaches_another_tenant",
             "store/test_row_security.py::test_a_tenant_sees_its_own_rows_even_if_a_query_forgets_to_ask",
         ),
-        "TENANTS",
+        "50,000 calls of every kind with the ids of another tenant: nothing read, nothing changed.",
     ),
     Guarantee(
         "A message that was accepted is taken at most once, and not lost before its time to live is over.",
@@ -202,7 +203,8 @@ GUARANTEES = (
             "engine/test_engine_contention.py::test_a_message_whose_receiver_goes_meanwhile_is_not_lost",
             "faults/test_at_scale.py::test_every_one_of_twenty_thousand_messages_is_taken_once",
         ),
-        "MESSAGES",
+        "20,000 sends, 1,819 of them repeated, before, while and after their 18,181 receivers come, on "
+        "PostgreSQL: each taken once, 0 lost.",
     ),
     Guarantee(
         "Once a cancel is acknowledged, no further step of the instance is applied.",
@@ -222,7 +224,7 @@ GUARANTEES = (
             "faults/test_lost_workers.py::test_a_token_that_kills_its_workers_is_set_apart_and_others_go_on",
             "faults/test_at_scale.py::test_one_percent_that_kills_its_workers_does_not_keep_the_others",
         ),
-        "POISON",
+        "10 that kill their workers among 1,000: 23 workers died, 10 incidents, 1,000 completed.",
     ),
     Guarantee(
         "One instance, or one tenant, cannot exhaust the engine.",

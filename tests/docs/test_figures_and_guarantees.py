@@ -16,9 +16,9 @@ from pages import bad_inputs, guarantees, performance  # noqa: E402
 from publish_figures import condense  # noqa: E402
 
 
-def test_every_guarantee_names_a_test_that_proves_it() -> None:
+def test_every_guarantee_names_a_test_that_proves_it_and_how_much_was_tried() -> None:
     assert len(guarantees.GUARANTEES) == 20
-    assert all(each.tests for each in guarantees.GUARANTEES)
+    assert all(each.tests and each.figure for each in guarantees.GUARANTEES)
 
 
 def test_every_row_of_bad_input_has_a_test_and_every_number_of_a_test_a_row() -> None:
@@ -40,7 +40,7 @@ def test_every_row_of_bad_input_has_a_test_and_every_number_of_a_test_a_row() ->
     ["store/test_apply.py::test_that_was_renamed", "store/test_gone.py::test_a", "store/test_apply.py::"],
 )
 def test_a_test_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    promise = guarantees.Guarantee("promised", "somehow", (name,))
+    promise = guarantees.Guarantee("promised", "somehow", (name,), "once")
     monkeypatch.setattr(guarantees, "GUARANTEES", (promise,))
     with pytest.raises((ValueError, FileNotFoundError)):
         guarantees.render_guarantees()
