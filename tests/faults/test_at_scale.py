@@ -136,7 +136,7 @@ def test_one_percent_that_kills_its_workers_does_not_keep_the_others(sites: Call
     site.engine.deploy(one_task("good", "work"))
     bad = {site.engine.start("poisoned").id for _ in range(POISONED)}
     good = [site.engine.start("good").id for _ in range(GOOD)]
-    settings = {"lease": 0.5, "lease_extension": 0.1}  # and ten recoveries, as by default: see below
+    settings = {"lease": 0.5, "lease_extension": 0.1}  # and ten recoveries, as by default
     workers = [site.spawn(settings=settings) for _ in range(2)]
     deaths = 0
 
