@@ -289,6 +289,7 @@ def test_whatever_changes_of_a_token_is_written(store: Store) -> None:
 
 
 def test_whatever_changes_of_a_scope_is_written(store: Store) -> None:
+    assert {*SCOPE_CHANGES} == {*changing._WHOLE}
     first = sample.started(*(sample.instance() for _ in SCOPE_CHANGES))
     first.scopes.inserted = [replace(scope, loop={"one": 1}) for scope in first.scopes.inserted]
     apply(store, first)
