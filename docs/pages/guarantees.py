@@ -223,7 +223,8 @@ GUARANTEES = (
             "faults/test_lost_workers.py::test_a_token_that_kills_its_workers_is_set_apart_and_others_go_on",
             "faults/test_at_scale.py::test_one_percent_that_kills_its_workers_does_not_keep_the_others",
         ),
-        "50 that kill their workers among 5,000, on PostgreSQL: 419 workers died, 50 incidents, 5,000 completed.",
+        "50 that kill their workers among 5,000, on PostgreSQL: 419 workers died, 50 incidents, the 5,000 "
+        "completed.",
     ),
     Guarantee(
         "One instance, or one tenant, cannot exhaust the engine.",
