@@ -64,8 +64,6 @@ class Config:
     unclaimed: float = 3600.0  # with missing_handler="leave": until work that nobody takes is an incident
     direct_handoff: bool = True  # go on with the next work of a token without asking the database for it
     collector_threshold: int = 20_000  # of Python's garbage collector while services run; 0: left alone
-    # how long a thread may compute while others wait for their turn, while services run; 0: left alone
-    switch_interval: float = 0.001
     drain_timeout: float = 30.0  # graceful stop: how long running handlers may take
 
     # --- the writer

@@ -22,11 +22,11 @@ from bpm_engine.core.retry import RetryPolicy
 from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.handlers import Handlers
 from bpm_engine.publishers.publisher import Publisher
+from bpm_engine.services.collector import COLLECTOR
 from bpm_engine.services.committer import Committer, CommitterConfig
 from bpm_engine.services.correlation import Correlator
 from bpm_engine.services.definitions import GraphCache
 from bpm_engine.services.executor import Executor, ExecutorConfig
-from bpm_engine.services.interpreter import INTERPRETER
 from bpm_engine.services.loop import Health, Service, Services
 from bpm_engine.services.observer import Observer, Observers
 from bpm_engine.services.outbox import OutboxConfig, OutboxDispatcher
@@ -314,9 +314,7 @@ class Runtime:
         if self.config.direct_handoff and (only is None or "executor" in only):
             self.committer.handoff = self.executor.handoff
             self.committer.undo_handoff = self.executor.reject
-        INTERPRETER.attune(
-            collector_threshold=self.config.collector_threshold, switch_interval=self.config.switch_interval
-        )
+        COLLECTOR.slow_down(self.config.collector_threshold)
         self.executor.start()
         self.committer.start(self.config.committers)
         self._services = Services(self.services(only), self.store.wakeups if self.config.wakeups else None)
@@ -332,7 +330,7 @@ class Runtime:
             return
         self._services.stop(self.config.drain_timeout)
         self._services = None
-        INTERPRETER.release()
+        COLLECTOR.restore()
         self.committer.handoff = None
         self.committer.stop()
 
