@@ -47,22 +47,23 @@ def _undone_in_the_wrong_order() -> sa.Select[Any]:
 
 
 def _undone() -> sa.Select[Any]:
-    """What was undone by a handler, with the number that history gave to it."""
+    """What was undone by a handler, with the number that history gave to it. Asked record by record: a join
+    might begin with all tokens and all history of a large instance."""
     record, entry = compensation_record.c, execution_log.c
-    handler = sa.and_(token.c.instance_id == record.instance_id, token.c.compensates == record.id)
     told = sa.and_(
-        entry.instance_id == record.instance_id,
+        entry.instance_id == token.c.instance_id,
         entry.token_id == token.c.id,
         entry.kind == fixed(LogKind.COMPENSATED),
     )
-    return (
-        sa.select(
-            record.id, record.instance_id, record.scope_id, record.requested_by, record.order, entry.seq
-        )
-        .join_from(compensation_record, token, handler)
-        .join(execution_log, told)
-        .where(record.tenant_id == TENANT)
+    seq = (
+        sa.select(sa.func.min(entry.seq))
+        .join_from(token, execution_log, told)
+        .where(token.c.instance_id == record.instance_id, token.c.compensates == record.id)
+        .correlate(compensation_record)
+        .scalar_subquery()
     )
+    columns = (record.id, record.instance_id, record.scope_id, record.requested_by, record.order)
+    return sa.select(*columns, seq.label("seq")).where(record.tenant_id == TENANT)
 
 
 def _published_too_early() -> sa.Select[Any]:
