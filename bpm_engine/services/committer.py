@@ -93,6 +93,7 @@ class Committer:
         self._queue: deque[Submission] = deque()
         self._committing: set[str] = set()  # the trees that our threads are at
         self._busy = 0  # of our threads
+        self._without_work = 0  # of our threads; the others are busy, or wait for more
         self._last = 0.0  # by the monotonic clock: when a batch was last committed
         self._queued = threading.Condition()
         self._turn = threading.Lock()  # without threads of its own, one asking thread commits for all
@@ -105,7 +106,8 @@ class Committer:
         """Queue and return; `Submission.done` tells how it went."""
         with self._queued:
             self._queue.extend(submissions)
-            self._queued.notify()
+            if self._without_work or self._is_worthwhile():
+                self._queued.notify()
 
     def perform(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Queue, and wait until all are committed; raises what went wrong."""
@@ -401,7 +403,9 @@ class Committer:
     def _run(self) -> None:
         while True:
             with self._queued:
+                self._without_work += 1
                 self._queued.wait_for(lambda: self._has_work() or (self._stopping and not self._queue))
+                self._without_work -= 1
                 if not self._queue:
                     return
                 self._queued.wait_for(self._is_worthwhile, GATHER)

@@ -8,60 +8,128 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine
-from queue import Empty, SimpleQueue
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from time import monotonic
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 logger = logging.getLogger("bpm_engine.executor")
 
+PATIENCE = 0.004  # seconds between two looks at how the queue moves
+PACE = 40  # items in that time: as many as an interpreter can commit
+WATCHER = 1
+
 
 class Threads(Generic[T]):
-    """`run` is called with each item, by one of `size` threads, first come first served."""
+    """`run` is called with each item, by one of `size` threads, first come first served.
+
+    Quick handlers need no second thread: the interpreter runs one at a time, and passing the turn around
+    takes longer than they do. So while the queue moves at PACE, nobody joins those at work. One idle thread
+    watches meanwhile and joins when the queue has not moved as fast: a handler may be at work for long.
+    """
 
     def __init__(self, size: int, run: Callable[[T], None]) -> None:
         self._size = size
         self._run = run
-        self._queue: SimpleQueue[T | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        self._lock = threading.Lock()
+        self._items: deque[T] = deque()
+        self._changed = threading.Condition()
+        self._crew = 0  # the number of the threads that belong together: others after each close
+        self._idle = 0
+        self._at_work = 0
+        self._called = 0  # idle threads that are to join those at work
+        self._is_watched = False
+        self._is_brisk = False  # the queue moved at PACE when last looked at
+        self._taken = 0
+        self._mark = (0, 0.0)  # how many were taken when, the last time that the pace was looked at
 
-    def put(self, item: T) -> None:
-        self._queue.put(item)
-        if len(self._threads) < self._size and self._queue.qsize() > 0:
-            self._grow()
+    def put(self, items: Sequence[T]) -> None:
+        with self._changed:
+            if not self._items:
+                self._mark = (self._taken, monotonic())
+            self._items.extend(items)
+            wanted = max(0, 1 - self._at_work) if self._is_brisk else len(self._items)
+            self._grow(wanted + WATCHER)
+            self._called = min(wanted, self._idle)
+            self._changed.notify(self._called + WATCHER)
 
     def withdraw(self) -> list[T]:
         """What no thread has begun: it will not be."""
-        items: list[T] = []
-        while True:
-            try:
-                item = self._queue.get_nowait()
-            except Empty:
-                return items
-            if item is not None:
-                items.append(item)
+        with self._changed:
+            items = list(self._items)
+            self._items.clear()
+            return items
 
     def close(self) -> None:
-        """The threads end, those at work after it."""
-        for _ in self._threads:
-            self._queue.put(None)
-        self._threads = []
+        """The threads end, those at work after it. The next items get others."""
+        with self._changed:
+            self._crew += 1
+            self._idle = self._at_work = self._called = 0
+            self._is_watched = False
+            self._changed.notify_all()
 
-    def _grow(self) -> None:
-        with self._lock:
-            if len(self._threads) < self._size:
-                name = f"bpm-handler-{len(self._threads)}"
-                thread = threading.Thread(target=self._work, name=name, daemon=True)
-                self._threads.append(thread)
-                thread.start()
+    def _grow(self, idle: int) -> None:
+        """Until so many are idle, if there may be as many."""
+        while self._idle < idle and self._idle + self._at_work < self._size:
+            name = f"bpm-handler-{self._idle + self._at_work}"
+            self._idle += 1
+            threading.Thread(target=self._work, args=(self._crew,), name=name, daemon=True).start()
 
-    def _work(self) -> None:
-        while (item := self._queue.get()) is not None:
-            try:
-                self._run(item)
-            except Exception:
-                logger.exception("the executor failed around a handler; its lease will run out")
+    def _work(self, crew: int) -> None:
+        with self._changed:
+            while self._is_needed(crew):
+                self._idle -= 1
+                self._at_work += 1
+                self._grow(WATCHER)
+                while self._items and crew == self._crew:
+                    item = self._take()
+                    self._changed.release()
+                    try:
+                        self._run(item)
+                    except Exception:
+                        logger.exception("the executor failed around a handler; its lease will run out")
+                    finally:
+                        self._changed.acquire()
+                if crew == self._crew:
+                    self._at_work -= 1
+                    self._idle += 1
+
+    def _is_needed(self, crew: int) -> bool:
+        """Once there is an item for one more thread. False: the thread is to end."""
+        while crew == self._crew:
+            if self._items and self._called:
+                self._called -= 1
+                return True
+            if self._items and not self._is_watched:
+                if self._watch(crew):
+                    self._changed.notify(WATCHER)
+                    return True
+            else:
+                self._changed.wait()
+        return False
+
+    def _watch(self, crew: int) -> bool:
+        """Whether the queue has not moved as it should."""
+        self._is_watched = True
+        taken = self._taken
+        is_over = self._changed.wait_for(
+            lambda: not self._items or self._called or crew != self._crew, PATIENCE
+        )
+        if crew != self._crew:
+            return False
+        self._is_watched = False
+        is_slow = not is_over and self._taken - taken < PACE
+        self._is_brisk = self._is_brisk and not is_slow
+        return is_slow
+
+    def _take(self) -> T:
+        self._taken += 1
+        taken, at = self._mark
+        if self._taken - taken >= PACE:
+            now = monotonic()
+            self._is_brisk = now - at < PATIENCE
+            self._mark = (self._taken, now)
+        return self._items.popleft()
 
 
 class EventLoop:

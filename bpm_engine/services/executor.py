@@ -234,7 +234,7 @@ class Executor:
             return None
         if token.recoveries:  # what was just recovered goes through a claim, which knows whom to suspect
             return None
-        if chain >= CHAIN or not self._places.take(handler, is_new=not chain):
+        if chain > CHAIN or not self._places.take(handler, is_new=not chain):
             return None
         until = now + self.hands.lease(handler)
         return replace(token, state=TokenState.EXECUTING, lease_owner=self._config.worker, lease_until=until)
@@ -319,16 +319,16 @@ class Executor:
 
     def _start(self, begun: list[Running]) -> None:
         self.hands.take(begun)
-        for position, running in enumerate(begun):
-            try:
-                if running.handler.is_async:
-                    self._loop.run(self._run_async(running))
-                else:
-                    self._threads.put(running)
-            except BaseException:  # nobody may go on extending the leases of what does not run
-                for left in begun[position:]:
-                    self._leave(left.handler, left)
-                raise
+        left = [running for running in begun if running.handler.is_async]
+        try:
+            self._threads.put([running for running in begun if not running.handler.is_async])
+            while left:
+                self._loop.run(self._run_async(left[0]))
+                del left[0]
+        except BaseException:  # nobody may go on extending the leases of what does not run
+            for running in left:
+                self._leave(running.handler, running)
+            raise
 
     def _running(self, claimed: claims.Work, handler: Handler) -> Running:
         lease, limits = self.hands.lease(handler), self._config.limits

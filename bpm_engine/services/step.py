@@ -135,7 +135,7 @@ class Policy:
 
 Handoff = Callable[[Token, int, datetime], Token | None]
 """Asked for each token that becomes Ready: the same token under a lease of this worker, or None. The number
-says how often in a row it has been handed on already."""
+says how many tasks in a row it has been this worker's already; none is a token that somebody else made."""
 
 
 class Step:
@@ -250,7 +250,7 @@ class _Game:
         self._policy = policy
         self._snapshot = roots.snapshot
         self._unreadable = dict(roots.unreadable)
-        self._chains: dict[str, int] = {}  # by token: how often it was handed on before
+        self._chains: dict[str, int] = {}  # by token that this worker held: its tasks in a row
 
     def remember(self, submissions: Iterable[Submission]) -> None:
         """What a worker holds it need not load. A token under its lease is as it was when the lease began: if

@@ -59,7 +59,7 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     variables: Variables  # of its scopes, inner ones before outer ones, then its own
     claim: Claim
     seq: int  # of the instance's history at most: while it is still that, the instance is as it is here
-    chain: int = 0  # tasks in a row that the token was handed on to by the commit of the one before
+    chain: int = 1  # tasks in a row that the token is this worker's: all but the first were handed on
 
 
 def claim_on(token: Token) -> Claim:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -21,7 +22,15 @@ from bpm_engine.engine import Engine
 from bpm_engine.handlers import Retry, Work
 from bpm_engine.store.records import TOKEN
 from bpm_engine.store.schema import token
+from bpm_engine.store.work import Work as Claimed
 
+SEQUENCE = (
+    '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:bpm="urn:bpm-engine:1"'
+    ' id="file" targetNamespace="urn:test"><process id="sequence" isExecutable="true"><startEvent id="s"/>'
+    + "".join(f'<serviceTask id="{name}" bpm:topic="job"/>' for name in "abcde")
+    + "".join(f'<sequenceFlow id="{a}-{b}" sourceRef="{a}" targetRef="{b}"/>' for a, b in pairwise("sabcde"))
+    + "</process></definitions>"
+).encode()
 QUICK: dict[str, Any] = {"lease": 1.0, "lease_extension": 0.2, "poll": 0.05}
 
 
@@ -223,3 +232,25 @@ def test_a_result_waits_for_a_database_that_is_away(postgresql_server: Server) -
             postgresql_server.start()
             wait_until(_completed(engine, 1), "its result is committed")
     assert set(gate.runs.values()) == {1}
+
+
+def test_a_token_that_goes_from_task_to_task_is_claimed_once() -> None:
+    """Also when every place is taken: the token has one already."""
+    claimed: Counter[str] = Counter()
+    with Engine("sqlite://", config=Config(**QUICK | {"batch": 10})) as engine:
+        engine.deploy(SEQUENCE)
+        executor = engine._runtime.executor
+        begin = executor._begin
+
+        def counting(admitted: Sequence[Claimed]) -> None:
+            claimed.update(each.token.id for each in admitted)
+            begin(admitted)
+
+        executor._begin = counting  # type: ignore[method-assign]
+        engine.handler("job")(lambda work: None)
+        for _ in range(200):
+            engine.start("sequence")
+        with engine.running():
+            wait_until(_completed(engine, 200), "all have completed")
+    assert len(claimed) == 200
+    assert claimed.total() < 1.2 * len(claimed), "five tasks each, one claim"
