@@ -39,6 +39,10 @@ AWAY = ("08", "57P0", "53300", "25P03", "57014")  # by beginning: connection, sh
 FULL = ("53100", "53200")
 RESTING_SINCE = "bpm_engine.resting_since"
 RESTED = 1.0  # seconds in the pool after which a connection is tested before it is used
+# Statements are few and come again and again. Planning one that writes all tables takes as long as running it
+# for one step; the server keeps the plan of a prepared one after five runs on its connection.
+SEEN_BEFORE = 1  # runs before a statement is prepared
+PREPARED = 500  # statements kept prepared by a connection
 READ_OUR_WAY = [psycopg.adapters.types[name].oid for name in ("uuid", "json", "jsonb")]
 
 
@@ -64,11 +68,13 @@ class PostgreSQL:
             pool_size=size,
             max_overflow=overflow,
             pool_timeout=config.pool_timeout,
+            pool_use_lifo=True,  # few connections are used much: their plans are made, their memory is warm
             pool_recycle=config.pool_recycle,
             hide_parameters=True,
             connect_args=self._connect_arguments(),
         )
         sa.event.listen(engine, "connect", _load_ids_and_json)
+        sa.event.listen(engine, "connect", _keep_plans)
         sa.event.listen(engine, "checkin", _note_rest)
         if config.pool_check:
             sa.event.listen(engine, "checkout", _check_rested)
@@ -77,6 +83,7 @@ class PostgreSQL:
     def _connect_arguments(self) -> dict[str, Any]:
         config = self._config
         arguments: dict[str, Any] = {
+            "prepare_threshold": None if config.transaction_pooler else SEEN_BEFORE,
             "connect_timeout": config.connect_timeout,
             "application_name": "bpm_engine",
             "keepalives_idle": config.keepalive_idle,
@@ -85,7 +92,7 @@ class PostgreSQL:
             "tcp_user_timeout": (config.keepalive_idle + 15) * 1000,
         }
         if config.transaction_pooler:
-            return arguments | {"prepare_threshold": None}
+            return arguments
         settings = " ".join(f"-c {name}={value}" for name, value in self._session().items())
         return arguments | {"options": f"{settings} -c timezone=UTC"}
 
@@ -95,8 +102,12 @@ class PostgreSQL:
             "statement_timeout": _milliseconds(config.statement_timeout),
             "lock_timeout": _milliseconds(config.lock_timeout),
             "idle_in_transaction_session_timeout": _milliseconds(config.idle_transaction_timeout),
-            # Statistics lag behind tables that fill and empty within seconds; an index is never a bad choice.
+            # Statistics lag behind tables that fill and empty within seconds. What a step reads it finds by
+            # an index, row by row: never by reading a table that looks small.
             "random_page_cost": "1.1",
+            "enable_hashjoin": "off",
+            "enable_mergejoin": "off",
+            "enable_material": "off",
         }
 
     def writing(self) -> AbstractContextManager[sa.Connection]:
@@ -121,6 +132,12 @@ class PostgreSQL:
         else:
             with _connected(self._reader) as connection:
                 yield connection
+
+    @contextmanager
+    def surveying(self) -> Iterator[sa.Connection]:
+        with self.writing() as connection:
+            connection.execute(_ANY_PLAN)
+            yield connection
 
     @contextmanager
     def joining(self, connection: sa.Connection) -> Iterator[None]:
@@ -260,7 +277,14 @@ _SET_TIMEOUTS = sa.text(
     "SELECT set_config('statement_timeout', :statement_timeout, true),"
     " set_config('lock_timeout', :lock_timeout, true),"
     " set_config('idle_in_transaction_session_timeout', :idle_in_transaction_session_timeout, true),"
-    " set_config('random_page_cost', :random_page_cost, true)"
+    " set_config('random_page_cost', :random_page_cost, true),"
+    " set_config('enable_hashjoin', :enable_hashjoin, true),"
+    " set_config('enable_mergejoin', :enable_mergejoin, true),"
+    " set_config('enable_material', :enable_material, true)"
+)
+_ANY_PLAN = sa.text(
+    "SELECT set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true),"
+    " set_config('enable_material', 'on', true)"
 )
 
 
@@ -322,6 +346,10 @@ def _load_ids_and_json(connection: psycopg.Connection[Any], _record: object) -> 
     """Ids as text, not as UUID objects; JSON with a decoder that never fails a whole result."""
     connection.adapters.register_loader("uuid", TextLoader)
     set_json_loads(from_json, connection)
+
+
+def _keep_plans(connection: psycopg.Connection[Any], _record: object) -> None:
+    connection.prepared_max = PREPARED
 
 
 @compiles(elements, "postgresql")

@@ -135,6 +135,9 @@ class SQLite:
             connection.exec_driver_sql("BEGIN")
             yield connection
 
+    def surveying(self) -> AbstractContextManager[sa.Connection]:
+        return self.reading()
+
     @contextmanager
     def joining(self, connection: sa.Connection) -> Iterator[None]:
         """The driver's default begins a transaction before the first change only: a savepoint on its own

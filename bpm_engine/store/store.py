@@ -118,6 +118,12 @@ class Store:
             yield tx
 
     @contextmanager
+    def surveying(self, *, tenant: str | None = None) -> Iterator[Transaction]:
+        """The same, for questions about whole tables rather than some rows."""
+        with self._transaction(self.database.surveying(), tenant, commit=False) as tx:
+            yield tx
+
+    @contextmanager
     def joined(self, connection: sa.Connection, *, tenant: str | None = None) -> Iterator[Transaction]:
         """A part of the caller's own transaction, inside a savepoint: undone alone if the block raises.
 
