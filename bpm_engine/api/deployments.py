@@ -9,6 +9,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from msgspec.structs import replace
 
+from bpm_engine.api.admission import Admission
 from bpm_engine.api.caller import Caller
 from bpm_engine.api.views import Deployment, definition_view
 from bpm_engine.bpmn import load
@@ -19,6 +20,7 @@ from bpm_engine.core.state import SubscriptionKind
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import ConflictError, DefinitionError, InvalidInputError
 from bpm_engine.problems import error
+from bpm_engine.services.admission import Kind
 from bpm_engine.services.step import new_id
 from bpm_engine.store import definitions, messages, timers
 from bpm_engine.store.definitions import Definition
@@ -40,6 +42,7 @@ class Deployments:
         self._caller = caller
         self._runtime = caller.runtime
         self._tenant = caller.tenant
+        self._admission = Admission(caller)
 
     def deploy(
         self,
@@ -50,11 +53,12 @@ class Deployments:
     ) -> Deployment:
         self._caller.border.names(actor=actor)
         data, name = read_source(source)
+        self._admission.deployment(connection)
         loaded = self._checked(data, name)
         xml = _text(data)
         for _ in range(ATTEMPTS):
             try:
-                with self._caller.writing(connection) as tx:
+                with self._caller.turn(Kind.DEPLOYMENT, connection), self._caller.writing(connection) as tx:
                     rows = self._write(tx, loaded, xml, actor)
             except ConflictError:  # another deployment took the version number: read again
                 continue
