@@ -13,8 +13,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
 
-FREE = 10  # retries in a row that need no slot
-LEAST = 0.5  # retries per second, however little is run
+FREE = 50  # retries in a row that need no slot: they are no crowd
+LEAST = 1.0  # retries per second, however little is run
 LONGEST = 300.0  # seconds until a retry at most
 MOMENT = 1.0  # seconds over which the runs are counted at least
 

@@ -28,8 +28,9 @@ def test_more_get_slots_by_their_share_of_what_is_run() -> None:
     now.seconds += 10  # a hundred runs per second: ten retries per second
     assert _delays(budget, FREE) == [0.0] * FREE
     assert _delays(budget, 3) == [0.1, 0.2, 0.3]
-    budget.ran(130)
-    now.seconds += 0.3 + FREE / 10
+    passed = 0.3 + FREE / 10
+    budget.ran(round(100 * passed))
+    now.seconds += passed
     assert _delays(budget, FREE + 1) == [0.0] * FREE + [0.1], "unused slots are kept, up to a few"
 
 
