@@ -2,8 +2,8 @@
 
 A token whose attempt failed comes back older than everything that waits, and the oldest go first. So many
 failures would crowd out first attempts. What is decided here is when a failed attempt comes back: in a busy
-worker retries get slots, as many per second as their share of its runs allows, and one that finds the next
-slots taken waits for its own. A worker with room to spare delays none.
+worker retries have a pace, as many per second as their share of its runs allows, and who would go faster
+waits. A worker with room to spare delays none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
 
-FREE = 50  # retries in a row that need no slot: they are no crowd
+FREE = 50  # retries in a row that need not wait: they are no crowd
 LEAST = 1.0  # retries per second, however little is run
 LONGEST = 300.0  # seconds until a retry at most
 MOMENT = 1.0  # seconds over which the runs are counted at least
@@ -29,7 +29,8 @@ class RetryBudget:
         self._runs = 0  # since the mark
         self._mark = now()
         self._rate = 0.0  # runs per second, when last counted
-        self._last = 0.0  # the latest slot that is taken
+        self._credit = float(FREE)  # retries that need not wait; below zero: those that do
+        self._at = now()  # when it was last looked at
 
     def ran(self, number: int) -> None:
         """Told once per commit, not per run."""
@@ -42,10 +43,11 @@ class RetryBudget:
             return None
         with self._lock:
             now = self._now()
-            apart = 1 / max(self._runs_per_second(now) * self._share, LEAST)
-            self._last = max(self._last, now - FREE * apart) + apart
-            seconds = min(self._last - now, LONGEST)
-            self._last = min(self._last, now + LONGEST)
+            pace = max(self._runs_per_second(now) * self._share, LEAST)
+            self._credit = min(self._credit + (now - self._at) * pace, FREE)
+            self._credit = max(self._credit - 1, -LONGEST * pace)
+            self._at = now
+            seconds = -self._credit / pace
         return timedelta(seconds=seconds) if seconds > 0 else None
 
     def _runs_per_second(self, now: float) -> float:

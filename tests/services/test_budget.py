@@ -21,7 +21,7 @@ def test_a_few_retries_come_back_as_their_policy_says() -> None:
     assert _delays(RetryBudget(10, Now()), FREE) == [0.0] * FREE
 
 
-def test_more_get_slots_by_their_share_of_what_is_run() -> None:
+def test_more_of_them_come_back_by_their_share_of_what_is_run() -> None:
     now = Now()
     budget = RetryBudget(10, now)
     budget.ran(1_000)
@@ -31,7 +31,7 @@ def test_more_get_slots_by_their_share_of_what_is_run() -> None:
     passed = 0.3 + FREE / 10
     budget.ran(round(100 * passed))
     now.seconds += passed
-    assert _delays(budget, FREE + 1) == [0.0] * FREE + [0.1], "unused slots are kept, up to a few"
+    assert _delays(budget, FREE + 1) == [0.0] * FREE + [0.1], "what was not used is kept, up to a few"
 
 
 def test_what_has_run_in_this_moment_counts_at_once() -> None:
