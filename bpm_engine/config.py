@@ -98,7 +98,7 @@ class Config:
     instances: int = 0
     tenant_instances: int = 0  # the same over all processes of one tenant
     # seconds that work may wait for a worker, from which on neither call nor message starts more; lists are
-    # refused from half of it on, deployments from three quarters, messages from twice; 0: any time
+    # refused from half of it on, messages that nobody waits for from twice; 0: any time
     backlog: float = 0.0
     # seconds that a transaction should take at most; while they take longer this process makes fewer calls at
     # the same time, and those that wait for their turn in vain are refused in the same order; 0: any time

@@ -67,9 +67,7 @@ class Runtime:
         self.worker = config.worker_id or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.observers = Observers()
         self.turns = Turns(config.latency, config.backlog, self.observers.refused)
-        self.spares_lists = (
-            False  # they are not refused by the age of work: whoever looks operates the engine
-        )
+        self.spares_lists = False  # by the age of work: whoever looks operates the engine
         self.step = Step(self.cache, _policy(config, self.handlers))
         self.committer = Committer(
             self.store,

@@ -25,12 +25,6 @@ class Admission:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
-    def deployment(self, connection: sa.Connection | None) -> None:
-        """Refuse a deployment while workers do not keep up."""
-        if self._caller.runtime.config.backlog:
-            with self._caller.reading(connection) as tx:
-                self._caller.runtime.turns.refuse_behind(tx, Kind.DEPLOYMENT)
-
     def start(self, definition_key: str, connection: sa.Connection | None) -> None:
         """Refuse the start of a process while the tenant is over a limit."""
         if self._has_limits():

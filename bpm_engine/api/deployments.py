@@ -9,7 +9,6 @@ from pathlib import Path
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from bpm_engine.api.admission import Admission
 from bpm_engine.api.caller import Caller
 from bpm_engine.api.views import Deployment, definition_view
 from bpm_engine.bpmn import load
@@ -42,7 +41,6 @@ class Deployments:
         self._caller = caller
         self._runtime = caller.runtime
         self._tenant = caller.tenant
-        self._admission = Admission(caller)
 
     def deploy(
         self,
@@ -53,7 +51,6 @@ class Deployments:
     ) -> Deployment:
         self._caller.border.names(actor=actor)
         data, name = read_source(source)
-        self._admission.deployment(connection)
         loaded = self._checked(data, name)
         xml = _text(data)
         for _ in range(ATTEMPTS):

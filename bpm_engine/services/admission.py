@@ -45,7 +45,9 @@ NAMES = {
     Kind.MESSAGE: "messages and signals",
 }
 SHARES = {Kind.LIST: 0.25, Kind.DEPLOYMENT: 0.5, Kind.START: 0.875, Kind.MESSAGE: 1.0}  # of the room
-AGES = {Kind.LIST: 0.5, Kind.DEPLOYMENT: 0.75, Kind.START: 1.0, Kind.MESSAGE: 2.0}  # of the setting `backlog`
+# Of the setting `backlog`. Deployments add no work, and are often the first that a worker does: refused, it
+# could not begin to make the backlog smaller.
+AGES = {Kind.LIST: 0.5, Kind.START: 1.0, Kind.MESSAGE: 2.0}
 
 
 class Turns:

@@ -471,7 +471,7 @@ class Executor:
 
     def _withdraw(self, handler: Handler) -> None:
         """Give back what waits here for a thread: it would only fail, and use up its attempts."""
-        if handler.is_async:  # these have all begun
+        if handler.is_async or self._draining:  # these have all begun, or are given back already
             return
         waiting = self._threads.withdraw()
         unwanted = [running for running in waiting if running.handler.topic == handler.topic]

@@ -105,7 +105,7 @@ LISTS: dict[str, Callable[[Engine], object]] = {
 }
 CALLS: dict[str, Callable[[Engine], object]] = {
     **LISTS,
-    "deployment": lambda engine: engine.deploy(WORK),
+    "deployment": lambda engine: engine.deploy(FIRST),
     "start": lambda engine: engine.start("p"),
     "message": lambda engine: engine.send_message("nobody waits for it"),
 }
@@ -116,10 +116,10 @@ CALLS: dict[str, Callable[[Engine], object]] = {
     [
         ("30s", []),
         ("31s", [*LISTS]),
-        ("46s", [*LISTS, "deployment"]),
-        ("61s", [*LISTS, "deployment", "start"]),
-        ("120s", [*LISTS, "deployment", "start"]),
-        ("121s", [*LISTS, "deployment", "start", "message"]),
+        ("60s", [*LISTS]),
+        ("61s", [*LISTS, "start"]),
+        ("120s", [*LISTS, "start"]),
+        ("121s", [*LISTS, "start", "message"]),
     ],
 )
 def test_the_older_the_work_that_waits_the_more_is_refused_and_what_is_cheapest_to_lose_first(
