@@ -141,6 +141,12 @@ class Ends:
     def swept(self, what: str, number: int) -> None:
         """Neither is retention."""
 
+    def refused(self, kind: str) -> None:
+        """Whoever is refused says so."""
+
+    def paused(self, topic: str, is_paused: bool) -> None:
+        """No handler here fails."""
+
     def running(self, work: Work) -> AbstractContextManager[None]:
         return nullcontext()
 

@@ -27,6 +27,7 @@ MAY_BE_ZERO = frozenset(  # numbers that count what is allowed beside the first,
         "recoveries",
         "message_buffer",
         "tenant_messages",
+        "retry_share",
     }
 )
 
@@ -64,6 +65,11 @@ class Config:
     unclaimed: float = 3600.0  # with missing_handler="leave": until work that nobody takes is an incident
     direct_handoff: bool = True  # go on with the next work of a token without asking the database for it
     collector_threshold: int = 20_000  # of Python's garbage collector while services run; 0: left alone
+    # first pause of a topic of which 10 of the last 20 runs failed: its tokens wait, and one run after each
+    # pause tries whether it works again; doubled up to a minute; 0: never paused
+    circuit_pause: float = 1.0
+    # percent of its runs that may be retries while a worker is busy, the others come back later; 0: any
+    retry_share: int = 10
     drain_timeout: float = 30.0  # graceful stop: how long running handlers may take
 
     # --- the writer
@@ -91,8 +97,12 @@ class Config:
     # 0: any number
     instances: int = 0
     tenant_instances: int = 0  # the same over all processes of one tenant
-    # seconds that work may wait for a worker, from which on neither call nor message starts more; 0: any time
+    # seconds that work may wait for a worker, from which on neither call nor message starts more; lists are
+    # refused from half of it on, messages that nobody waits for from twice; 0: any time
     backlog: float = 0.0
+    # seconds that a transaction should take at most; while they take longer this process makes fewer calls at
+    # the same time, and those that wait for their turn in vain are refused in the same order; 0: any time
+    latency: float = 0.2
     call_depth: int = 32  # of processes that call processes
     repetitions: int = 100_000  # runs of one multi-instance activity
     recoveries: int = 10  # workers that may be lost with the same work, until it is the incident worker_lost

@@ -73,7 +73,8 @@ class InvalidInputError(EngineError):
 class UnavailableError(EngineError):
     """The database is away. It is safe to try again.
 
-    When: the server does not answer, refuses more connections, is out of space, or stays locked for too long.
+    When: the server does not answer, refuses more connections, is out of space, or stays locked for too long;
+    or more is asked for than it can do in time, or than a limit allows.
     Do: try again later, with the same idempotency key or message id where there is one. Services do so by
     themselves.
     """

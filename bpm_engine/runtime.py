@@ -22,6 +22,7 @@ from bpm_engine.core.retry import RetryPolicy
 from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.handlers import Handlers
 from bpm_engine.publishers.publisher import Publisher
+from bpm_engine.services.admission import Turns
 from bpm_engine.services.collector import COLLECTOR
 from bpm_engine.services.committer import Committer, CommitterConfig
 from bpm_engine.services.correlation import Correlator
@@ -64,15 +65,24 @@ class Runtime:
             name_characters=config.name_characters,
         )
         self.worker = config.worker_id or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
+        self.observers = Observers()
+        self.turns = Turns(config.latency, config.backlog, self.observers.refused)
+        self.spares_lists = False  # by the age of work: whoever looks operates the engine
         self.step = Step(self.cache, _policy(config, self.handlers))
         self.committer = Committer(
             self.store,
             self.step,
             CommitterConfig(batch=config.batch, attempts=config.commit_attempts),
             after=self._after,
+            timed=self.turns.note,
         )
         self.executor = Executor(
-            self.store, self.committer, self.cache, self.handlers, _executor_config(config, self)
+            self.store,
+            self.committer,
+            self.cache,
+            self.handlers,
+            _executor_config(config, self),
+            paused=self.observers.paused,
         )
         self.correlator = Correlator(self.store, self.committer)
         self.timers = TimerSweep(self.store, self.committer, config.timer_batch)
@@ -84,7 +94,6 @@ class Runtime:
         self.retention = RetentionSweep(
             self.store, _retention_config(config, has_publisher=publisher is not None)
         )
-        self.observers = Observers()
         self._publisher = publisher
         self.outbox: OutboxDispatcher | None = None  # without a publisher events wait for whoever has one
         if publisher is not None:
@@ -410,6 +419,8 @@ def _executor_config(config: Config, runtime: Runtime) -> ExecutorConfig:
         extension=timedelta(seconds=config.lease_extension),
         prefixes=config.worker_types,
         missing_handler=config.missing_handler,
+        circuit_pause=config.circuit_pause,
+        retry_share=config.retry_share,
         batch=2 * config.batch,  # one batch runs while another is committed
         suspicion=max(1, config.recoveries // 3),
         limits=runtime.value_limits,

@@ -3,6 +3,9 @@
 Only what begins something new is refused: a start, a message that would start a process, a message that
 nobody waits for. What carries on or ends what is there never is: refusing it would keep the tenant above its
 limit. Calls and schedules are not refused either, nor are signals: some who hear them may wait for them.
+
+How many calls are made at the same time while the database is slow is another matter: see
+`services/admission.py`, which also has the order in which calls are refused.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ import sqlalchemy as sa
 
 from bpm_engine.api.caller import Caller
 from bpm_engine.errors import UnavailableError
-from bpm_engine.store import crowds, work
+from bpm_engine.services.admission import Kind
+from bpm_engine.store import crowds
 from bpm_engine.store.transaction import Transaction
 
 
@@ -48,7 +52,7 @@ class Admission:
             for key in started:
                 self._refuse(tx, key)
             if kept and not started:
-                self._refuse_backlog(tx)
+                self._caller.runtime.turns.refuse_behind(tx, Kind.MESSAGE)
             if kept and most and not started and crowds.is_buffer_full(tx, tenant, most):
                 raise UnavailableError(
                     f"{most} messages of tenant {tenant!r} wait already and nobody takes them "
@@ -61,7 +65,7 @@ class Admission:
 
     def _refuse(self, tx: Transaction, definition_key: str) -> None:
         tenant, config = self._caller.tenant, self._caller.runtime.config
-        self._refuse_backlog(tx)
+        self._caller.runtime.turns.refuse_behind(tx, Kind.START)
         limit, most = config.instances, config.tenant_instances
         if limit and crowds.is_process_crowded(tx, tenant, definition_key, limit):
             raise UnavailableError(
@@ -72,17 +76,4 @@ class Admission:
             raise UnavailableError(
                 f"{most} instances of tenant {tenant!r} have not ended yet (setting `tenant_instances`); "
                 "start again when there are fewer"
-            )
-
-    def _refuse_backlog(self, tx: Transaction) -> None:
-        """By the age of what is next, not by its number: how much is too much depends on the workers."""
-        most = self._caller.runtime.config.backlog
-        since = work.oldest_ready(tx) if most else None
-        if since is None:
-            return
-        waited = (tx.now() - since).total_seconds()
-        if waited > most:
-            raise UnavailableError(
-                f"work has waited for {waited:.0f} s, and nothing new begins while it waits for more than "
-                f"{most:g} s (setting `backlog`); start again later, or run more workers"
             )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NoReturn, TypeVar
 
 import sqlalchemy as sa
@@ -18,6 +18,7 @@ from bpm_engine.core.state import Instance
 from bpm_engine.core.stimuli import Stimulus
 from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from bpm_engine.runtime import Runtime
+from bpm_engine.services.admission import Kind
 from bpm_engine.services.intake import BUFFER_FULL
 from bpm_engine.services.step import Submission
 from bpm_engine.store import search
@@ -44,6 +45,20 @@ class Caller:
         self._check(connection)
         with self.runtime.looking(self.tenant, connection) as tx:
             yield tx
+
+    @contextmanager
+    def searching(self) -> Iterator[Transaction]:
+        """`reading` for lists, counts and histories: what is refused first when there is too much to do."""
+        turns = self.runtime.turns
+        with turns.turn(Kind.LIST), self.reading() as tx:
+            if not self.runtime.spares_lists:
+                turns.refuse_behind(tx, Kind.LIST)
+            yield tx
+
+    def turn(self, kind: Kind, connection: sa.Connection | None) -> AbstractContextManager[None]:
+        """Around a call that may be refused. One inside the caller's transaction is not held up: its locks
+        would be held as long."""
+        return self.runtime.turns.turn(kind) if connection is None else nullcontext()
 
     @contextmanager
     def writing(self, connection: sa.Connection | None = None, *, wake: bool = True) -> Iterator[Transaction]:

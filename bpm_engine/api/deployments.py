@@ -19,6 +19,7 @@ from bpm_engine.core.state import SubscriptionKind
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import ConflictError, DefinitionError, InvalidInputError
 from bpm_engine.problems import error
+from bpm_engine.services.admission import Kind
 from bpm_engine.services.step import new_id
 from bpm_engine.store import definitions, messages, timers
 from bpm_engine.store.definitions import Definition
@@ -54,7 +55,7 @@ class Deployments:
         xml = _text(data)
         for _ in range(ATTEMPTS):
             try:
-                with self._caller.writing(connection) as tx:
+                with self._caller.turn(Kind.DEPLOYMENT, connection), self._caller.writing(connection) as tx:
                     rows = self._write(tx, loaded, xml, actor)
             except ConflictError:  # another deployment took the version number: read again
                 continue

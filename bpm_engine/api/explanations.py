@@ -76,6 +76,7 @@ def explain_instance(caller: Caller, tx: Transaction, instance: Instance) -> Ins
         records=live.records,
         called=live.called,
         handles=caller.runtime.handlers.__contains__,
+        paused=caller.runtime.executor.breakers.open,
     )
     tokens = tuple(_token(scene, graph, token) for token in live.tokens)
     deadline = [timer for timer in live.timers if timer.token_id is None and timer.due_at < scene.now]

@@ -21,7 +21,7 @@ class History:
     def find(self, instance_id: str, *, limit: int = 500, cursor: str | None = None) -> Page[HistoryEntry]:
         """In the order in which it happened."""
         limit = self._caller.border.limit(limit)
-        with self._caller.reading() as tx:
+        with self._caller.searching() as tx:
             instance = self._caller.instance(tx, instance_id)
             page = search.find_log(tx, self._caller.tenant, instance.id, limit=limit, cursor=cursor)
         return Page(tuple(history_entry(each) for each in page.items), page.cursor)
@@ -36,7 +36,7 @@ class History:
         Entries about instances as a whole stand under "". The whole history is read: for summaries.
         """
         self._caller.border.names(definition=definition)
-        with self._caller.reading() as tx:
+        with self._caller.searching() as tx:
             counted = statistics.count_log(tx, self._caller.tenant, definition)
         nodes: dict[str, dict[str, int]] = {}
         for (node, kind), number in counted.items():
@@ -45,7 +45,7 @@ class History:
 
     def _entries(self, instance_id: str) -> Iterator[LogEntry]:
         cursor: str | None = None
-        with self._caller.reading() as tx:
+        with self._caller.searching() as tx:
             instance = self._caller.instance(tx, instance_id)
             while True:
                 page = search.find_log(tx, self._caller.tenant, instance.id, limit=MAX_LIMIT, cursor=cursor)

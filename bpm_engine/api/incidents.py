@@ -66,7 +66,7 @@ class Incidents:
             since_after=since_after,
             since_before=since_before,
         )
-        with self._caller.reading() as tx:
+        with self._caller.searching() as tx:
             page = incidents.find_incidents(
                 tx, self._caller.tenant, wanted, order=order, limit=border.limit(limit), cursor=cursor
             )
@@ -83,7 +83,7 @@ class Incidents:
         if by not in (None, "code", "definition", "node"):
             raise InvalidInputError(f"by is code, definition or node, not {by!r:.40}")
         wanted = incident_filter(self._caller.border, **filters)
-        with self._caller.reading() as tx:
+        with self._caller.searching() as tx:
             counted = incidents.count_incidents(tx, self._caller.tenant, wanted, by)
         return sum(counted.values()) if by is None else {name or "": n for name, n in counted.items()}
 

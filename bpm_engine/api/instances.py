@@ -103,7 +103,7 @@ class Instances:
             deleted=deleted,
         )
         limit = self._caller.border.limit(limit)
-        with self._caller.reading() as tx:
+        with self._caller.searching() as tx:
             page = search.find_instances(
                 tx, self._caller.tenant, wanted, order=order, limit=limit, cursor=cursor
             )
@@ -139,7 +139,7 @@ class Instances:
         if by not in (None, *NAMED):
             raise InvalidInputError(f"by is one of {', '.join(NAMED)}, not {by!r:.40}")
         wanted = instance_filter(self._caller.border, **filters)
-        with self._caller.reading() as tx:
+        with self._caller.searching() as tx:
             counted = search.count_instances(tx, self._caller.tenant, wanted)
         if by is None:
             return sum(each.number for each in counted)

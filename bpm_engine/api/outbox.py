@@ -35,7 +35,7 @@ class Outbox:
         border = self._caller.border
         wanted = border.word(status, OutboxStatus, "status")
         border.names(type=type, instance=instance)
-        with self._caller.reading() as tx:
+        with self._caller.searching() as tx:
             page = search.find_events(
                 tx,
                 self._caller.tenant,

@@ -13,6 +13,7 @@ from bpm_engine.api.admission import Admission
 from bpm_engine.api.caller import Caller
 from bpm_engine.core.stimuli import MessageDelivered
 from bpm_engine.handlers import Duration
+from bpm_engine.services.admission import Kind
 from bpm_engine.services.intake import Incoming, MessageResult
 from bpm_engine.services.step import Submission, new_id
 from bpm_engine.store import signals
@@ -51,12 +52,13 @@ class Sending:
             memory=memory,
             actor=actor,
         )
-        self._admission.message(
-            name, correlation_key, message_id, kept=bool(incoming.ttl), connection=connection
-        )
         stimulus = MessageDelivered(subscription_id="", payload=incoming.payload, message_id=message_id)
         submission = Submission(stimulus=stimulus, root=incoming.id, actor=actor, incoming=incoming)
-        self._caller.submit(submission, about=f"message {name!r}", connection=connection)
+        with self._caller.turn(Kind.MESSAGE, connection):
+            self._admission.message(
+                name, correlation_key, message_id, kept=bool(incoming.ttl), connection=connection
+            )
+            self._caller.submit(submission, about=f"message {name!r}", connection=connection)
         assert incoming.result is not None
         return incoming.result
 
@@ -77,7 +79,7 @@ class Sending:
             payload=border.variables(payload, "payload"),
             actor=actor,
         )
-        with self._caller.writing(connection) as tx:
+        with self._caller.turn(Kind.MESSAGE, connection), self._caller.writing(connection) as tx:
             number = signals.fan_out(tx, [signal])
         logger.info("signal %r goes to %d, sent by %s", name, number, actor or "nobody in particular")
         return number

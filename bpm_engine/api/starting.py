@@ -17,6 +17,7 @@ from bpm_engine.core.state import Instance, Variables
 from bpm_engine.core.stimuli import Started
 from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.handlers import Duration, span
+from bpm_engine.services.admission import Kind
 from bpm_engine.services.step import new_id
 from bpm_engine.store import search
 from bpm_engine.store.lookup import Version
@@ -92,11 +93,12 @@ class Starts:
     def _start(
         self, definition: Version, stimulus: Started, actor: str | None, connection: sa.Connection | None
     ) -> InstanceView:
-        self._admission.start(definition.key, connection)
         about = f"process {definition.key!r}"
-        asked = self._caller.ask(
-            stimulus, stimulus.instance_id, about=about, actor=actor, connection=connection
-        )
+        with self._caller.turn(Kind.START, connection):
+            self._admission.start(definition.key, connection)
+            asked = self._caller.ask(
+                stimulus, stimulus.instance_id, about=about, actor=actor, connection=connection
+            )
         began = asked.beginning
         if began is None:  # committed all the same: its answer was lost, or it was split off a batch
             return self._caller.afterwards(

@@ -88,7 +88,7 @@ class Tasks:
             overdue=overdue,
             status=status,
         )
-        with self._caller.reading() as tx:
+        with self._caller.searching() as tx:
             page = tasks.find_tasks(
                 tx, self._caller.tenant, wanted, order=order, limit=border.limit(limit), cursor=cursor
             )
@@ -108,7 +108,7 @@ class Tasks:
         if by not in (None, "assignee", "definition", "node"):
             raise InvalidInputError(f"by is assignee, definition or node, not {by!r:.40}")
         wanted = task_filter(self._caller.border, **filters)
-        with self._caller.reading() as tx:
+        with self._caller.searching() as tx:
             counted = tasks.count_tasks(tx, self._caller.tenant, wanted, by)
         return sum(counted.values()) if by is None else {name or "": n for name, n in counted.items()}
 

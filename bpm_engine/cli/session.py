@@ -93,6 +93,7 @@ def on_engine(*, creates: bool = False) -> Callable[[F], Callable[..., Any]]:
         ) -> None:
             color = False if no_color else None
             with open_engine(database, app, creates=creates) as engine:
+                engine._runtime.spares_lists = True  # who operates must see what there is
                 code = function(Session(engine.tenant(tenant), as_json, color), *arguments, **options)
             click.get_current_context().exit(code or GOOD)
 

@@ -119,6 +119,8 @@ def work_failed(marking: Marking, stimulus: WorkFailed) -> Outcome:
         delay = stimulus.pause
         if delay is None:
             delay = policy.delay(token.attempt, marking.context.random())
+        if stimulus.least is not None:
+            delay = max(delay, stimulus.least)
         _back_off(marking, marking.put(token, error=error), marking.context.now + delay)
     return APPLIED
 

@@ -6,7 +6,7 @@ question is asked of a moment, `now`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -48,7 +48,8 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """One instance at one moment. `handles`: whether this process has a handler for a topic."""
+    """One instance at one moment. `handles`: whether this process has a handler for a topic; `paused`: the
+    topics that it leaves alone because their runs keep failing."""
 
     instance: Instance
     graph: Graph
@@ -62,6 +63,7 @@ class Scene:
     records: Sequence[CompensationRecord]
     called: Mapping[str, Instance]
     handles: Callable[[str], bool]
+    paused: Collection[str] = ()
 
     @property
     def is_halted(self) -> bool:
@@ -155,6 +157,9 @@ def _ready(scene: Scene, token: Token) -> Reason:
     if not scene.handles(topic):
         text = f"waits for a worker with a handler for {topic!r}; this process has none registered"
         return Reason("no handler", text, (f"a worker that handles {topic!r}",), token.entered_at)
+    if topic in scene.paused:
+        text = f"waits because runs of {topic!r} keep failing; this worker tries one of them after each pause"
+        return Reason("paused", text, (f"a run of {topic!r} that succeeds",), token.entered_at)
     text = f"waits for a free worker that handles {topic!r}"
     return Reason("ready", text, ("the next worker that is free",), token.entered_at)
 

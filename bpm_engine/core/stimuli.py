@@ -67,6 +67,7 @@ class WorkFailed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     final: bool = False
     policy: RetryPolicy | None = None  # the handler's own; the node's settings go before it
     pause: timedelta | None = None  # before the next attempt, instead of the policy's
+    least: timedelta | None = None  # before the next attempt, where the policy's is shorter
 
 
 class ErrorThrown(msgspec.Struct, frozen=True, kw_only=True, gc=False):

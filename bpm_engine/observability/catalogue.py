@@ -48,6 +48,18 @@ SIGNALS = Metric("signals", "counter", "Messages and signals that took effect.",
 TIMERS = Metric("timers", "counter", "Timers that fired.", ("definition",))
 COMPENSATIONS = Metric("compensations", "counter", "Activities that were undone.", ("definition",))
 SWEPT = Metric("swept", "counter", "What retention has removed.", ("what",))
+REFUSED = Metric(
+    "refused",
+    "counter",
+    "Calls refused under overload; kind is list, deployment, start or message.",
+    ("kind",),
+)
+PAUSED = Metric(
+    "topics_paused",
+    "gauge",
+    "1 while this worker leaves a topic alone that keeps failing, else 0.",
+    ("topic",),
+)
 
 # Read from the database when they are asked for; the same in every process.
 IN_FLIGHT = Metric("instances_in_flight", "gauge", "Instances that have not ended.", ("definition", "status"))
@@ -71,6 +83,8 @@ COUNTED = (
     TIMERS,
     COMPENSATIONS,
     SWEPT,
+    REFUSED,
+    PAUSED,
 )
 READ = (IN_FLIGHT, QUEUE_DEPTH, OPEN_INCIDENTS, OUTBOX, DATABASE_UP)
 

@@ -75,7 +75,13 @@ class Metrics:
     def swept(self, what: str, number: int) -> None:
         self._counter(c.SWEPT).labels(what).inc(number)
 
+    def refused(self, kind: str) -> None:
+        self._counter(c.REFUSED).labels(kind).inc()
+
     # -------------------------------------------------------------- what runs
+
+    def paused(self, topic: str, is_paused: bool) -> None:
+        self._gauge(c.PAUSED).labels(topic).set(is_paused)
 
     @contextmanager
     def running(self, work: Work) -> Iterator[None]:

@@ -21,5 +21,11 @@ class Silent:
     def swept(self, what: str, number: int) -> None:
         return None
 
+    def refused(self, kind: str) -> None:
+        return None
+
+    def paused(self, topic: str, is_paused: bool) -> None:
+        return None
+
     def running(self, work: Work) -> AbstractContextManager[None]:
         return nullcontext()

@@ -73,7 +73,8 @@ class CommitterConfig:
 
 class Committer:
     """`after` is called with what each transaction did, once its commit is known; it takes the work that was
-    handed over out of `handed`."""
+    handed over out of `handed`. `timed` is told how long a transaction took, and of how many submissions,
+    unless it waited for a call tree that somebody else holds."""
 
     def __init__(
         self,
@@ -83,6 +84,7 @@ class Committer:
         after: Callable[[Played], None] = lambda played: None,
         handoff: Handoff | None = None,
         undo_handoff: Callable[[list[Token]], None] = lambda tokens: None,
+        timed: Callable[[float, int], None] = lambda seconds, steps: None,
     ) -> None:
         self._store = store
         self._step = step
@@ -90,6 +92,7 @@ class Committer:
         self.after = after
         self.handoff = handoff
         self.undo_handoff = undo_handoff
+        self._timed = timed
         self._queue: deque[Submission] = deque()
         self._committing: set[str] = set()  # the trees that our threads are at
         self._busy = 0  # of our threads
@@ -247,6 +250,7 @@ class Committer:
         self._postpone(batch, problem)
 
     def _commit_once(self, batch: list[Submission], played: Played, *, wait: bool) -> None:
+        begun = monotonic()
         try:
             with self._store.transaction() as tx:
                 self._step.play(tx, batch, played, wait=wait, handoff=self.handoff)
@@ -256,6 +260,9 @@ class Committer:
         except BaseException:
             self._drop(played)
             raise
+        finally:
+            if not wait:
+                self._timed(monotonic() - begun, len(batch))
 
     def _make_sure(self, played: Played) -> None:
         """The answer of a COMMIT was lost: return if it happened, else raise; ask until the database answers.

@@ -38,6 +38,9 @@ from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import InvalidInputError, UnavailableError
 from bpm_engine.handlers import Handler, Handlers, RetryLater, Work
 from bpm_engine.services.about import Fields, about_claim
+from bpm_engine.services.breaker import Breakers
+from bpm_engine.services.budget import RetryBudget
+from bpm_engine.services.caution import Caution
 from bpm_engine.services.committer import Committer, claim_of
 from bpm_engine.services.concurrency import EventLoop, Threads
 from bpm_engine.services.definitions import GraphCache
@@ -79,6 +82,8 @@ class ExecutorConfig:
     prefixes: tuple[str, ...] = ()
     missing_handler: Literal["fail", "leave"] = "fail"
     batch: int = 300  # tokens held at most for the threads
+    circuit_pause: float = 1.0  # seconds, of a topic whose runs keep failing; 0: none is left alone
+    retry_share: int = 10  # percent of the runs of a busy worker; 0: any
     suspicion: int = 3  # losses of workers after which a token runs with no other such token beside it
     limits: Limits = field(default_factory=Limits)
 
@@ -91,6 +96,7 @@ class Executor:
         cache: GraphCache,
         handlers: Handlers,
         config: ExecutorConfig,
+        paused: Callable[[str, bool], None] = lambda topic, is_paused: None,
     ) -> None:
         self._store = store
         self._committer = committer
@@ -98,6 +104,8 @@ class Executor:
         self._handlers = handlers
         self._config = config
         self.hands = Hands(store, handlers, lease=config.lease, extension=config.extension)
+        self.breakers = Breakers(config.circuit_pause, paused)
+        self._caution = Caution(self.breakers, RetryBudget(config.retry_share), self._withdraw)
         self._places = Places(threads=config.threads, tasks=config.tasks, most=config.batch)
         self._draining = False
         self._is_behind = False  # the last claim left more in the queue
@@ -130,14 +138,28 @@ class Executor:
             return 0
         if free <= 0:
             return 1
-        work = self._claim(free, last_first=self._is_turn_of_last())
+        tried = self._try_paused()
+        wanted = self._wanted(self.breakers.open)
+        work = self._claim(free, wanted, last_first=self._is_turn_of_last())
         self._is_behind = len(work) >= free
         admitted = [each for each in work if self._admit(each)]
         kept = {each.token.id for each in admitted}
         surplus = [each.claim for each in work if each.token.id not in kept]
         self._give_back(surplus, tell=False)  # first: what begins now may kill this process
         self._begin(admitted)
-        return len(admitted)
+        return len(admitted) + tried
+
+    def _try_paused(self) -> int:
+        """One run of each topic that was left alone for long enough; how many."""
+        tried = 0
+        for topic in self.breakers.due():
+            work = self._claim(1, claims.Topics(names=frozenset({topic}), automatic=False))
+            admitted = [each for each in work if self._admit(each)]
+            self.breakers.tries(topic, admitted[0].token.id if admitted else None)
+            self._give_back([each.claim for each in work[len(admitted) :]])
+            self._begin(admitted)
+            tried += len(admitted)
+        return tried
 
     def run_here(self) -> int:
         """Claim and run in this thread, one after the other, and commit; how many tokens.
@@ -145,7 +167,7 @@ class Executor:
         Nobody extends the leases meanwhile, so what is not begun in good time is given back.
         """
         begun = monotonic()
-        work = self._claim(HERE)
+        work = self._claim(HERE, self._wanted())
         answers: list[tuple[claims.Work, Stimulus | None]] = []
         for each in work:
             if answers and monotonic() - begun > self._config.lease.total_seconds() / 3:
@@ -161,7 +183,7 @@ class Executor:
 
         For tests that decide about every step.
         """
-        work = self._claim(HERE)
+        work = self._claim(HERE, self._wanted())
         chosen = choose(work)
         self._give_back([each.claim for each in work if each is not chosen])
         answer = self._run_here(chosen) if chosen is not None else None
@@ -173,14 +195,16 @@ class Executor:
         self._claims = (self._claims + 1) % TURNS if self._is_behind else 0
         return self._is_behind and self._claims == 0
 
-    def _claim(self, limit: int, *, last_first: bool = False) -> list[claims.Work]:
+    def _claim(
+        self, limit: int, topics: claims.Topics | None, *, last_first: bool = False
+    ) -> list[claims.Work]:
         with self._store.transaction() as tx:
             tokens = claims.claim_tokens(
                 tx,
                 owner=self._config.worker,
                 limit=limit,
                 lease=self._config.lease,
-                topics=self._wanted(),
+                topics=topics,
                 last_first=last_first,
             )
             work = claims.load_work(tx, tokens)
@@ -210,10 +234,10 @@ class Executor:
         except UnavailableError as error:
             logger.warning("%d tokens could not be given back: %s", len(unwanted), error)
 
-    def _wanted(self) -> claims.Topics | None:
+    def _wanted(self, paused: frozenset[str] = frozenset()) -> claims.Topics | None:
         """None: everything. With missing_handler="leave" or prefixes only what this worker can do; never what
-        it has no place for."""
-        full = self._full()
+        it has no place for, or has `paused`."""
+        full = self._full() | paused
         prefixes = frozenset(self._config.prefixes)
         if self._config.missing_handler == "leave":
             known = {handler.topic for handler in self._handlers if self._is_mine(handler.topic)}
@@ -231,6 +255,8 @@ class Executor:
         """Called inside a commit: whether this worker takes the token on at once, under a lease."""
         handler = self._handlers.get(token.topic or "")
         if handler is None or self._draining or not self._is_mine(handler.topic):
+            return None
+        if handler.topic in self.breakers.open:
             return None
         if token.recoveries:  # what was just recovered goes through a claim, which knows whom to suspect
             return None
@@ -436,10 +462,23 @@ class Executor:
     def _end(self, running: Running, stimulus: Stimulus | None) -> None:
         """Its place is free for what the token needs next, and kept from claims until that is known."""
         handler = running.handler
+        if not running.given_up:
+            stimulus = self._caution.judged(running, stimulus, is_busy=self._is_behind)
         if stimulus is None or running.given_up:
             self._leave(handler, running)
             return
         self._hand_in(stimulus, HandedIn(running.claimed, running.lease, handler), running)
+
+    def _withdraw(self, handler: Handler) -> None:
+        """Give back what waits here for a thread: it would only fail, and use up its attempts."""
+        if handler.is_async or self._draining:  # these have all begun, or are given back already
+            return
+        waiting = self._threads.withdraw()
+        unwanted = [running for running in waiting if running.handler.topic == handler.topic]
+        self._threads.put([running for running in waiting if running.handler.topic != handler.topic])
+        self._give_back([running.claim for running in unwanted])
+        for running in unwanted:
+            self._leave(running.handler, running)
 
     def _hand_in(self, stimulus: Stimulus, handed_in: HandedIn, running: Running | None = None) -> None:
         """Until it is committed the lease is extended, and it is tried again as often as needed."""
@@ -453,6 +492,7 @@ class Executor:
 
     def _settled(self, submissions: Sequence[Submission], error: BaseException | None) -> None:
         claims = {claim: s for s in submissions if (claim := claim_of(s.stimulus)) is not None}
+        self._caution.budget.ran(len(claims))
         handed_in = self.hands.settle(claims)
         self._places.returned([each.handler for each in handed_in.values() if each.handler is not None])
         for claim, submission in claims.items():
@@ -472,7 +512,8 @@ class Executor:
         for running in overdue:
             failure = Failure(code="timeout", message=f"no result after {running.handler.timeout}")
             stimulus = WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
-            self._hand_in(stimulus, HandedIn(running.claimed, running.lease))
+            judged = self._caution.failed(running, stimulus, is_busy=self._is_behind)
+            self._hand_in(judged, HandedIn(running.claimed, running.lease))
         return len(overdue)
 
     # -------------------------------------------------------------- the end

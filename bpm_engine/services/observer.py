@@ -31,6 +31,12 @@ class Observer(Protocol):
     def swept(self, what: str, number: int) -> None:
         """Retention has removed so many of these."""
 
+    def refused(self, kind: str) -> None:
+        """A call was refused because too much is under way: list, deployment, start or message."""
+
+    def paused(self, topic: str, is_paused: bool) -> None:
+        """This worker leaves a topic alone because its runs keep failing, or takes it up again."""
+
     def running(self, work: Work) -> AbstractContextManager[None]:
         """Entered around each run of a handler, in its thread or task; sees what it raises."""
 
@@ -54,6 +60,14 @@ class Observers:
     def swept(self, what: str, number: int) -> None:
         for observer in self._all:
             _safely(observer.swept, what, number)
+
+    def refused(self, kind: str) -> None:
+        for observer in self._all:
+            _safely(observer.refused, kind)
+
+    def paused(self, topic: str, is_paused: bool) -> None:
+        for observer in self._all:
+            _safely(observer.paused, topic, is_paused)
 
     def running(self, work: Work) -> AbstractContextManager[object]:
         if len(self._all) == 1:  # a stack costs more than what is on it

@@ -51,6 +51,12 @@ class Calls:
     def swept(self, what: str, number: int) -> None:
         """Nothing is swept here."""
 
+    def refused(self, kind: str) -> None:
+        """One caller is no overload."""
+
+    def paused(self, topic: str, is_paused: bool) -> None:
+        """Topics are paused by services alone."""
+
     def running(self, work: Work) -> AbstractContextManager[None]:
         return self._noted(work)
 

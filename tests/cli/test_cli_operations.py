@@ -294,3 +294,14 @@ def test_a_short_benchmark_answers_with_figures(shell: Shell) -> None:
     with Engine(shell.database) as engine, engine.begin() as connection:
         left = connection.exec_driver_sql("SELECT count(*) FROM process_instance").scalar_one()
     assert left == 0
+
+
+def test_whoever_operates_sees_what_there_is_also_while_workers_are_behind(deployed: Shell) -> None:
+    deployed.run("start", "job", "-k", "A-17")
+    late = APP.replace("import Engine,", "import Config, Engine,").replace(
+        'URL"]', 'URL"], config=Config(backlog=0.001)'
+    )
+    (deployed.folder / "late.py").write_text(late)
+    assert "work has waited" in deployed.finished("start", "job", "--app", "late:engine").stderr
+    assert deployed.json("list", "--count", "--app", "late:engine") == {"job": {"Running": 1}}
+    assert deployed.finished("cancel", "A-17", "--yes", "--app", "late:engine").returncode == 0

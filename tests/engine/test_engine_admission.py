@@ -75,22 +75,70 @@ def test_while_workers_do_not_keep_up_nothing_new_begins_and_all_that_is_there_g
     person = engine.start("p", {"amount": 1}, version=1)
     waiting = engine.start("p", {"order": "A-1"}, version=2)
     behind = engine.start("p")
-    clock.advance("61s")
-    before = len(engine.instances.find().items)
-    with pytest.raises(UnavailableError, match="work has waited for 61 s"):
+    (task,) = engine.tasks.find().items
+    clock.advance("121s")
+    with pytest.raises(UnavailableError, match="work has waited for 121 s"):
         engine.start("p")
     with pytest.raises(UnavailableError, match="setting `backlog`"):
         engine.send_message("paid", "nobody")
-    assert len(engine.instances.find().items) == before
     assert engine.send_message("paid", "A-1") == "delivered"
+    assert engine.send_signal("closed") == 0
     assert engine.instances.get(waiting.id).status == "Completed"
-    (task,) = engine.tasks.find().items
     engine.tasks.complete(task.id, {"approved": True})
     assert engine.instances.get(person.id).status == "Completed"
     engine.handler("work")(lambda work: None)
     engine.run_until_idle()  # the worker has caught up
     assert engine.instances.get(behind.id).status == "Completed"
+    assert engine.instances.count() == 3
     assert engine.start("p").status == "Running"
+
+
+LISTS: dict[str, Callable[[Engine], object]] = {
+    "instances": lambda engine: engine.instances.find(),
+    "number of instances": lambda engine: engine.instances.count(),
+    "tasks": lambda engine: engine.tasks.find(),
+    "number of tasks": lambda engine: engine.tasks.count(),
+    "incidents": lambda engine: engine.incidents.find(),
+    "number of incidents": lambda engine: engine.incidents.count(),
+    "history": lambda engine: engine.history.count(),
+    "events": lambda engine: engine.outbox.find(),
+}
+CALLS: dict[str, Callable[[Engine], object]] = {
+    **LISTS,
+    "deployment": lambda engine: engine.deploy(FIRST),
+    "start": lambda engine: engine.start("p"),
+    "message": lambda engine: engine.send_message("nobody waits for it"),
+}
+
+
+@pytest.mark.parametrize(
+    ("waited", "refused"),
+    [
+        ("30s", []),
+        ("31s", [*LISTS]),
+        ("60s", [*LISTS]),
+        ("61s", [*LISTS, "start"]),
+        ("120s", [*LISTS, "start"]),
+        ("121s", [*LISTS, "start", "message"]),
+    ],
+)
+def test_the_older_the_work_that_waits_the_more_is_refused_and_what_is_cheapest_to_lose_first(
+    opening: Callable[..., Engine], clock: ManualClock, waited: str, refused: list[str]
+) -> None:
+    engine = opening(backlog=60.0)
+    engine.deploy(WORK)
+    instance = engine.start("p")
+    clock.advance(waited)
+    found = []
+    for name, call in CALLS.items():
+        try:
+            call(engine)
+        except UnavailableError:
+            found.append(name)
+    assert found == refused
+    assert engine.instances.get(instance.id).status == "Running"
+    assert engine.instances.explain(instance.id).tokens
+    engine.instances.cancel(instance.id)
 
 
 def test_a_message_that_an_instance_waits_for_is_never_refused(opening: Callable[..., Engine]) -> None:
