@@ -38,7 +38,7 @@ class Admission:
     ) -> None:
         """Refuse a message while the tenant is over a limit: one that would start a process or that is `kept`
         because nobody waits for it."""
-        tenant, most = self._caller.tenant, self._caller.runtime.config.tenant_messages
+        tenant, most = self._caller.tenant, self._caller.config.tenant_messages
         if not self._has_limits() and not most:
             return
         with self._caller.reading(connection) as tx:
@@ -56,11 +56,11 @@ class Admission:
                 )
 
     def _has_limits(self) -> bool:
-        config = self._caller.runtime.config
+        config = self._caller.config
         return bool(config.instances or config.tenant_instances or config.backlog)
 
     def _refuse(self, tx: Transaction, definition_key: str) -> None:
-        tenant, config = self._caller.tenant, self._caller.runtime.config
+        tenant, config = self._caller.tenant, self._caller.config
         self._refuse_backlog(tx)
         limit, most = config.instances, config.tenant_instances
         if limit and crowds.is_process_crowded(tx, tenant, definition_key, limit):
@@ -76,7 +76,7 @@ class Admission:
 
     def _refuse_backlog(self, tx: Transaction) -> None:
         """By the age of what is next, not by its number: how much is too much depends on the workers."""
-        most = self._caller.runtime.config.backlog
+        most = self._caller.config.backlog
         since = work.oldest_ready(tx) if most else None
         if since is None:
             return

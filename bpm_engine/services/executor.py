@@ -14,7 +14,7 @@ import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from time import monotonic
@@ -51,6 +51,7 @@ from bpm_engine.store.config import Limits
 from bpm_engine.store.notifications import News
 from bpm_engine.store.store import Store
 from bpm_engine.store.values import check_variables
+from bpm_engine.tenants import PerTenant
 
 logger = logging.getLogger("bpm_engine.executor")
 
@@ -71,6 +72,9 @@ RETURNED = declare("handler.returned", "the handler has returned, nothing is han
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorConfig:
     worker: str
+    limits: PerTenant[Limits]
+    # losses of workers after which a token runs with no other such token beside it
+    suspicion: PerTenant[int]
     threads: int = 16
     tasks: int = 500
     transactions: int = 3  # transactional handlers at the same time: each holds a connection
@@ -79,8 +83,6 @@ class ExecutorConfig:
     prefixes: tuple[str, ...] = ()
     missing_handler: Literal["fail", "leave"] = "fail"
     batch: int = 300  # tokens held at most for the threads
-    suspicion: int = 3  # losses of workers after which a token runs with no other such token beside it
-    limits: Limits = field(default_factory=Limits)
 
 
 class Executor:
@@ -307,7 +309,7 @@ class Executor:
     def _is_suspect(self, token: Token) -> bool:
         """A worker that dies takes all its work with it. Of what was lost again and again one at a time is
         run, so that the one that kills is told from those that were only near."""
-        return token.recoveries >= self._config.suspicion
+        return token.recoveries >= self._config.suspicion.of(token.tenant_id)
 
     def _without_handler(self, claimed: claims.Work) -> Stimulus:
         """The engine carries on by itself where no topic is named; an unknown topic fails at once (R21)."""
@@ -331,7 +333,7 @@ class Executor:
             raise
 
     def _running(self, claimed: claims.Work, handler: Handler) -> Running:
-        lease, limits = self.hands.lease(handler), self._config.limits
+        lease, limits = self.hands.lease(handler), self._config.limits.of(claimed.token.tenant_id)
         running = Running(claimed, claimed.claim, handler, self._work(claimed), lease, limits=limits)
         if handler.timeout is not None and not handler.is_async:
             running.deadline = monotonic() + handler.timeout.total_seconds()
@@ -424,10 +426,10 @@ class Executor:
         try:
             if running.work._takes_value and not isinstance(result, dict):
                 checked = check_variables(
-                    {"result": result}, self._config.limits, name="what the handler returned"
+                    {"result": result}, running.limits, name="what the handler returned"
                 )
                 return WorkCompleted(claim=running.claim, value=checked["result"])
-            variables: Variables = {} if result is None else check_variables(result, self._config.limits)
+            variables: Variables = {} if result is None else check_variables(result, running.limits)
         except InvalidInputError as error:
             failure = Failure(code="bad_result", message=str(error))
             return WorkFailed(claim=running.claim, failure=failure, final=True)

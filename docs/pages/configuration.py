@@ -86,7 +86,7 @@ def _choices(hint: Any) -> str:
 
 
 def _default(value: object, hint: Any) -> str:
-    if value is None or value == ():
+    if value in (None, (), dataclasses.MISSING):
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
