@@ -8,17 +8,34 @@ the environment.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from functools import cache
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from bpm_engine.errors import InvalidInputError
 
+logger = logging.getLogger("bpm_engine.config")
+
 PREFIX = "BPM_"
+OTHERS = frozenset(  # of the command line, of crash points, of our tests and tools
+    {
+        "BPM_APP",
+        "BPM_CONFORMANCE_DIR",
+        "BPM_CRASH",
+        "BPM_CRASH_RECORD",
+        "BPM_DATABASE_URL",
+        "BPM_FUZZ",
+        "BPM_SCALE",
+        "BPM_TENANT",
+    }
+)
+OF_TESTS = "BPM_TEST_"
 MAY_BE_ZERO = frozenset(  # numbers that count what is allowed beside the first, or mean "any number"
     {
         "pool_overflow",
@@ -164,6 +181,7 @@ class Config:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None, **overrides: Any) -> Config:
         source = os.environ if environment is None else environment
+        _tell_unknown(source)
         hints = _hints()
         read = {
             field.name: _read(
@@ -179,6 +197,16 @@ class Config:
             raise InvalidInputError(
                 f"{PREFIX}{named.upper()}: {error}" if named in read else str(error)
             ) from None
+
+
+def _tell_unknown(names: Iterable[str]) -> None:
+    """No error: a rollback to an older version must not fail for a setting that only the newer one has."""
+    known = OTHERS | {PREFIX + field.name.upper() for field in fields(Config)}
+    for name in sorted(names):
+        if name.startswith(PREFIX) and name not in known and not name.startswith(OF_TESTS):
+            near = get_close_matches(name, known, n=1)
+            advice = f"; is {near[0]} meant?" if near else ""
+            logger.warning("%s in the environment is no setting and has no effect%s", name, advice)
 
 
 @cache

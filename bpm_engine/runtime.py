@@ -23,6 +23,7 @@ from bpm_engine.core.retry import RetryPolicy
 from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.handlers import Handlers
 from bpm_engine.publishers.publisher import Publisher
+from bpm_engine.secrets import Resolver, Secrets
 from bpm_engine.services.collector import COLLECTOR
 from bpm_engine.services.committer import Committer, CommitterConfig
 from bpm_engine.services.correlation import Correlator
@@ -55,13 +56,19 @@ FOLLOWING = "bpm_engine.following"  # on a connection of `sharing`: what to do a
 
 class Runtime:
     def __init__(
-        self, url: str, config: Config, clock: Clock | None, publisher: Publisher | None = None
+        self,
+        url: str,
+        config: Config,
+        clock: Clock | None,
+        publisher: Publisher | None = None,
+        secrets: Resolver | None = None,
     ) -> None:
         self.config = config
         self.store = Store(_store_config(url, config), clock)
         self.handlers = Handlers()
         self.cache = GraphCache()
         self.settings = _per_tenant(config, lambda own: own)
+        self.secrets = Secrets(secrets)
         self.value_limits = _per_tenant(config, _value_limits)
         self.worker = config.worker_id or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.step = Step(self.cache, _policy(config, self.handlers))
@@ -430,4 +437,5 @@ def _executor_config(config: Config, runtime: Runtime) -> ExecutorConfig:
         batch=2 * config.batch,  # one batch runs while another is committed
         suspicion=_per_tenant(config, lambda own: max(1, own.recoveries // 3)),
         limits=runtime.value_limits,
+        secrets=runtime.secrets,
     )

@@ -36,21 +36,21 @@ from bpm_engine.core.stimuli import (
 )
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import InvalidInputError, UnavailableError
-from bpm_engine.handlers import Handler, Handlers, RetryLater, Work
+from bpm_engine.handlers import NO_SECRETS, Handler, Handlers, RetryLater, Work
+from bpm_engine.secrets import Secrets
 from bpm_engine.services.about import Fields, about_claim
 from bpm_engine.services.committer import Committer, claim_of
 from bpm_engine.services.concurrency import EventLoop, Threads
 from bpm_engine.services.definitions import GraphCache
 from bpm_engine.services.hands import Hands
 from bpm_engine.services.places import Places
-from bpm_engine.services.running import HandedIn, Running, by_lease, failed
+from bpm_engine.services.running import HandedIn, Running, by_lease, failed, kept
 from bpm_engine.services.step import Played, Submission
 from bpm_engine.services.transactional import BadResultError, GuardedConnection, StaleClaimError
 from bpm_engine.store import work as claims
 from bpm_engine.store.config import Limits
 from bpm_engine.store.notifications import News
 from bpm_engine.store.store import Store
-from bpm_engine.store.values import check_variables
 from bpm_engine.tenants import PerTenant
 
 logger = logging.getLogger("bpm_engine.executor")
@@ -75,6 +75,7 @@ class ExecutorConfig:
     limits: PerTenant[Limits]
     # losses of workers after which a token runs with no other such token beside it
     suspicion: PerTenant[int]
+    secrets: Secrets = NO_SECRETS
     threads: int = 16
     tasks: int = 500
     transactions: int = 3  # transactional handlers at the same time: each holds a connection
@@ -360,6 +361,7 @@ class Executor:
             properties=known.properties if known is not None else NONE,
             _heartbeat=partial(self.hands.extend_one, token.id),
             _takes_value=known is not None and known.result_variable is not None,
+            _secrets=self._config.secrets,
         )
 
     def _run_sync(self, running: Running) -> None:
@@ -425,11 +427,9 @@ class Executor:
         crash_point(RETURNED)
         try:
             if running.work._takes_value and not isinstance(result, dict):
-                checked = check_variables(
-                    {"result": result}, running.limits, name="what the handler returned"
-                )
+                checked = kept(running, {"result": result}, name="what the handler returned")
                 return WorkCompleted(claim=running.claim, value=checked["result"])
-            variables: Variables = {} if result is None else check_variables(result, running.limits)
+            variables: Variables = {} if result is None else kept(running, result)
         except InvalidInputError as error:
             failure = Failure(code="bad_result", message=str(error))
             return WorkFailed(claim=running.claim, failure=failure, final=True)
