@@ -7,17 +7,35 @@ the environment.
 
 from __future__ import annotations
 
+import json
+import logging
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from functools import cache
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from bpm_engine.errors import InvalidInputError
 
+logger = logging.getLogger("bpm_engine.config")
+
 PREFIX = "BPM_"
+OTHERS = frozenset(  # of the command line, of crash points, of our tests and tools
+    {
+        "BPM_APP",
+        "BPM_CONFORMANCE_DIR",
+        "BPM_CRASH",
+        "BPM_CRASH_RECORD",
+        "BPM_DATABASE_URL",
+        "BPM_FUZZ",
+        "BPM_SCALE",
+        "BPM_TENANT",
+    }
+)
+OF_TESTS = "BPM_TEST_"
 MAY_BE_ZERO = frozenset(  # numbers that count what is allowed beside the first, or mean "any number"
     {
         "pool_overflow",
@@ -28,6 +46,32 @@ MAY_BE_ZERO = frozenset(  # numbers that count what is allowed beside the first,
         "message_buffer",
         "tenant_messages",
         "retry_share",
+    }
+)
+MOST = {  # where a higher number would meet a wall behind it: expressions, and files that are read again
+    "variables_depth": 32,
+    "file_bytes": 10_000_000,
+    "file_elements": 200_000,
+}
+OF_A_TENANT = frozenset(  # limits that `tenant_limits` may set
+    {
+        "variables_bytes",
+        "variable_bytes",
+        "variables_depth",
+        "steps",
+        "total_steps",
+        "tokens",
+        "instances",
+        "tenant_instances",
+        "backlog",
+        "call_depth",
+        "repetitions",
+        "recoveries",
+        "message_buffer",
+        "tenant_messages",
+        "name_characters",
+        "file_bytes",
+        "file_elements",
     }
 )
 
@@ -90,6 +134,7 @@ class Config:
     # --- limits (R57; reliability: one instance cannot exhaust the engine)
     variables_bytes: int = 1_000_000  # of the variables of one scope, or of one call, as JSON
     variable_bytes: int = 256_000  # of one variable
+    variables_depth: int = 32  # of objects and lists inside each other, in one variable; 32 at most
     steps: int = 1_000  # automatic steps of one stimulus in one transaction; the rest goes on in the next
     total_steps: int = 100_000  # automatic steps without a rest, until they are the incident ENDLESS_LOOP
     tokens: int = 100_000  # of one instance; a model may ask for fewer by bpm:maxTokens
@@ -110,6 +155,11 @@ class Config:
     message_buffer: int = 10_000  # unmatched messages kept per tenant and name
     tenant_messages: int = 0  # the same over all names of one tenant; 0: any number
     name_characters: int = 255  # of names and keys
+    file_bytes: int = 10_000_000  # of a file that is deployed; 10,000,000 at most
+    file_elements: int = 200_000  # of its XML; 200,000 at most
+    # limits of this section that differ for some tenants: {"acme": {"tokens": 500}}, as JSON in the
+    # environment; all but message_ttl
+    tenant_limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict, hash=False)
 
     # --- services
     timer_batch: int = 500  # timers fired in one transaction
@@ -130,10 +180,18 @@ class Config:
         hints = _hints()
         for setting in fields(self):
             _check(setting.name, getattr(self, setting.name), hints[setting.name])
+        own = {tenant: dict(limits) for tenant, limits in self.tenant_limits.items()}
+        object.__setattr__(self, "tenant_limits", own)  # whoever made it may go on changing theirs
+
+    def of(self, tenant: str) -> Config:
+        """The settings as they are for one tenant."""
+        own: Mapping[str, Any] = self.tenant_limits.get(tenant, {})
+        return replace(self, tenant_limits={}, **own) if own else self
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None, **overrides: Any) -> Config:
         source = os.environ if environment is None else environment
+        _tell_unknown(source)
         hints = _hints()
         read = {
             field.name: _read(
@@ -149,6 +207,16 @@ class Config:
             raise InvalidInputError(
                 f"{PREFIX}{named.upper()}: {error}" if named in read else str(error)
             ) from None
+
+
+def _tell_unknown(names: Iterable[str]) -> None:
+    """No error: a rollback to an older version must not fail for a setting that only the newer one has."""
+    known = OTHERS | {PREFIX + field.name.upper() for field in fields(Config)}
+    for name in sorted(names):
+        if name.startswith(PREFIX) and name not in known and not name.startswith(OF_TESTS):
+            near = get_close_matches(name, known, n=1)
+            advice = f"; is {near[0]} meant?" if near else ""
+            logger.warning("%s in the environment is no setting and has no effect%s", name, advice)
 
 
 @cache
@@ -168,9 +236,10 @@ def _check(name: str, value: object, hint: Any) -> None:
         if not isinstance(value, bool):
             raise InvalidInputError(f"{name} is True or False, not {value!r:.40}")
     elif int in kinds:
-        least = 0 if name in MAY_BE_ZERO else 1
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise InvalidInputError(f"{name} must be a whole number from {least} on, not {value!r:.40}")
+        least, most = 0 if name in MAY_BE_ZERO else 1, MOST.get(name, math.inf)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            end = f"to {MOST[name]}" if name in MOST else "on"
+            raise InvalidInputError(f"{name} must be a whole number from {least} {end}, not {value!r:.40}")
     elif float in kinds:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not math.isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
@@ -178,8 +247,29 @@ def _check(name: str, value: object, hint: Any) -> None:
     elif str in kinds:
         if not isinstance(value, str) or not value:
             raise InvalidInputError(f"{name} must be a text that is not empty, not {type(value).__name__}")
+    elif get_origin(hint) is Mapping:
+        _check_tenant_limits(name, value)
     elif not isinstance(value, tuple | list) or not all(isinstance(part, str) and part for part in value):
         raise InvalidInputError(f"{name} must be a tuple of texts, not {value!r:.40}")
+
+
+def _check_tenant_limits(name: str, value: object) -> None:
+    example = 'such as {"acme": {"tokens": 500}}'
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(f"{name} must be limits by tenant, {example}, not {value!r:.40}")
+    for tenant, limits in value.items():
+        if not isinstance(tenant, str) or not tenant or not isinstance(limits, Mapping):
+            raise InvalidInputError(f"{name} must be limits by tenant, {example}, not {tenant!r:.40}")
+        for limit, most in limits.items():
+            if limit not in OF_A_TENANT:
+                known = ", ".join(sorted(OF_A_TENANT))
+                raise InvalidInputError(
+                    f"{name} of {tenant!r:.40}: no limit {limit!r:.40}; there are {known}"
+                )
+            try:
+                _check(limit, most, _hints()[limit])
+            except InvalidInputError as error:
+                raise InvalidInputError(f"{name} of {tenant!r:.40}: {error}") from None
 
 
 def _read(name: str, text: str, hint: Any) -> Any:
@@ -203,7 +293,30 @@ def _value(text: str, hint: Any) -> Any:
         return text
     if hint == tuple[str, ...]:
         return tuple(part.strip() for part in text.split(",") if part.strip())
+    if get_origin(hint) is Mapping:
+        return _tenant_limits(text)
     return text
+
+
+def _tenant_limits(text: str) -> object:
+    """What is no object of objects is left to the check of the setting."""
+    try:
+        read = json.loads(text)
+    except ValueError:
+        raise ValueError('expected JSON such as {"acme": {"tokens": 500}}') from None
+    if not isinstance(read, dict):
+        return read
+    return {
+        tenant: {name: _limit(name, value) for name, value in limits.items()}
+        if isinstance(limits, dict)
+        else limits
+        for tenant, limits in read.items()
+    }
+
+
+def _limit(name: str, value: object) -> object:
+    """Durations may be texts, as everywhere in the environment."""
+    return _value(value, _hints()[name]) if isinstance(value, str) and name in OF_A_TENANT else value
 
 
 def _boolean(text: str) -> bool:

@@ -39,6 +39,7 @@ from bpm_engine.data_stores import store_functions
 from bpm_engine.handlers import Duration, HandlerFunction, Retry
 from bpm_engine.publishers.publisher import Publisher
 from bpm_engine.runtime import Runtime
+from bpm_engine.secrets import Resolver
 from bpm_engine.services.intake import MessageResult
 from bpm_engine.services.loop import Health
 from bpm_engine.services.observer import Observer
@@ -61,13 +62,14 @@ class Engine:
         clock: Clock | None = None,
         publisher: Publisher | None = None,
         tenant: str = DEFAULT_TENANT,
+        secrets: Resolver | None = None,
     ) -> None:
         """Opens nothing: the first call that needs the database does.
 
         Settings come from the environment (BPM_…) unless `config` is given. Events go to `publisher`, by
-        default to the log.
+        default to the log. `secrets(name, tenant)` gives the value of `secret://name` to `work.secret`.
         """
-        self._use(Runtime(url, config or Config.from_environment(), clock, publisher), tenant)
+        self._use(Runtime(url, config or Config.from_environment(), clock, publisher, secrets), tenant)
 
     def _use(self, runtime: Runtime, tenant: str) -> None:
         self._runtime = runtime

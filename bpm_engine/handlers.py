@@ -19,6 +19,7 @@ from bpm_engine.bpmn.expressions import ExpressionError, parse_duration
 from bpm_engine.core.retry import RetryPolicy
 from bpm_engine.core.state import Variables
 from bpm_engine.errors import ConflictError, EngineError, InvalidInputError
+from bpm_engine.secrets import Secrets
 
 Duration = str | timedelta
 """ISO 8601 ("PT2M"), short ("2m") or a timedelta, everywhere."""
@@ -26,6 +27,7 @@ Duration = str | timedelta
 HandlerFunction = Callable[..., Any]
 Wrap = Callable[[HandlerFunction, bool], HandlerFunction]  # of a handler, and whether it is async
 
+NO_SECRETS = Secrets()
 _TOPIC = re.compile(r"[A-Za-z_][\w.:$-]{0,254}", re.ASCII)
 
 
@@ -124,6 +126,8 @@ class Work:
     cancelled: bool = False  # refreshed with each lease extension
     _heartbeat: Callable[[], bool] = field(default=lambda: True, repr=False)
     _takes_value: bool = field(default=False, repr=False)  # its node keeps the result in one variable
+    _secrets: Secrets = field(default=NO_SECRETS, repr=False)
+    _told: frozenset[str] = field(default=frozenset(), repr=False)  # values of secrets that this run knows
 
     @property
     def idempotency_key(self) -> str:
@@ -135,6 +139,19 @@ class Work:
         if not self._heartbeat():
             self.cancelled = True
             raise LeaseLostError()
+
+    def secret(self, reference: str) -> str:
+        """The value that a text such as `secret://name` stands for, by the engine's `secrets=`.
+
+        It is kept out of all that the engine stores and logs; a result that holds it is refused.
+        """
+        value = self._secrets.resolve(reference, self.tenant_id)
+        self._told |= {value}
+        return value
+
+    def masked(self, text: str) -> str:
+        """The text with the values of secrets struck out."""
+        return self._secrets.mask(text)
 
     def __getitem__(self, name: str) -> Any:
         return self.variables[name]

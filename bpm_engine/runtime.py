@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import TypeVar
 from uuid import uuid4
 
 import sqlalchemy as sa
@@ -22,6 +23,7 @@ from bpm_engine.core.retry import RetryPolicy
 from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.handlers import Handlers
 from bpm_engine.publishers.publisher import Publisher
+from bpm_engine.secrets import Resolver, Secrets
 from bpm_engine.services.admission import Turns
 from bpm_engine.services.collector import COLLECTOR
 from bpm_engine.services.committer import Committer, CommitterConfig
@@ -42,28 +44,33 @@ from bpm_engine.store.notifications import News
 from bpm_engine.store.statistics import Load, read_load
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
+from bpm_engine.tenants import PerTenant
 
 AFTER_COMMIT = 0.01  # seconds from the caller's COMMIT until services are told
 OUTBOX = "outbox"  # the one service that needs a publisher
 # Services that others bring along, so that nobody has to name them
 COMPANIONS = {"leases": "executor", "timeouts": "executor", "unclaimed": "recovery"}
 LOOK_FOR_UNCLAIMED = 60.0  # seconds: the longest between two looks for work that nobody takes
+T = TypeVar("T")
 FOLLOWING = "bpm_engine.following"  # on a connection of `sharing`: what to do after its commit
 
 
 class Runtime:
     def __init__(
-        self, url: str, config: Config, clock: Clock | None, publisher: Publisher | None = None
+        self,
+        url: str,
+        config: Config,
+        clock: Clock | None,
+        publisher: Publisher | None = None,
+        secrets: Resolver | None = None,
     ) -> None:
         self.config = config
         self.store = Store(_store_config(url, config), clock)
         self.handlers = Handlers()
         self.cache = GraphCache()
-        self.value_limits = ValueLimits(
-            variables_bytes=config.variables_bytes,
-            variable_bytes=config.variable_bytes,
-            name_characters=config.name_characters,
-        )
+        self.settings = _per_tenant(config, lambda own: own)
+        self.secrets = Secrets(secrets)
+        self.value_limits = _per_tenant(config, _value_limits)
         self.worker = config.worker_id or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.observers = Observers()
         self.turns = Turns(config.latency, config.backlog, self.observers.refused)
@@ -371,23 +378,40 @@ def _store_config(url: str, config: Config) -> StoreConfig:
     )
 
 
+def _per_tenant(config: Config, make: Callable[[Config], T]) -> PerTenant[T]:
+    return PerTenant(make(config), {tenant: make(config.of(tenant)) for tenant in config.tenant_limits})
+
+
+def _value_limits(config: Config) -> ValueLimits:
+    return ValueLimits(
+        variables_bytes=config.variables_bytes,
+        variable_bytes=config.variable_bytes,
+        depth=config.variables_depth,
+        name_characters=config.name_characters,
+    )
+
+
+def _limits(config: Config) -> Limits:
+    return Limits(
+        steps=config.steps,
+        total_steps=config.total_steps,
+        tokens=config.tokens,
+        depth=config.call_depth,
+        repetitions=config.repetitions,
+        recoveries=config.recoveries,
+    )
+
+
 def _policy(config: Config, handlers: Handlers) -> Policy:
     return Policy(
-        limits=Limits(
-            steps=config.steps,
-            total_steps=config.total_steps,
-            tokens=config.tokens,
-            depth=config.call_depth,
-            repetitions=config.repetitions,
-            recoveries=config.recoveries,
-        ),
+        limits=_per_tenant(config, _limits),
         retry=RetryPolicy(attempts=config.retry_attempts),
         on_failure=config.on_failure,
         retention=int(config.retention),
         step_events=config.step_events,
         handles=handlers.__contains__,
         message_ttl=timedelta(seconds=config.message_ttl),
-        message_buffer=config.message_buffer,
+        message_buffer=_per_tenant(config, lambda own: own.message_buffer),
     )
 
 
@@ -422,6 +446,7 @@ def _executor_config(config: Config, runtime: Runtime) -> ExecutorConfig:
         circuit_pause=config.circuit_pause,
         retry_share=config.retry_share,
         batch=2 * config.batch,  # one batch runs while another is committed
-        suspicion=max(1, config.recoveries // 3),
+        suspicion=_per_tenant(config, lambda own: max(1, own.recoveries // 3)),
         limits=runtime.value_limits,
+        secrets=runtime.secrets,
     )

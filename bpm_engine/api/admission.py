@@ -42,7 +42,7 @@ class Admission:
     ) -> None:
         """Refuse a message while the tenant is over a limit: one that would start a process or that is `kept`
         because nobody waits for it."""
-        tenant, most = self._caller.tenant, self._caller.runtime.config.tenant_messages
+        tenant, most = self._caller.tenant, self._caller.config.tenant_messages
         if not self._has_limits() and not most:
             return
         with self._caller.reading(connection) as tx:
@@ -60,11 +60,11 @@ class Admission:
                 )
 
     def _has_limits(self) -> bool:
-        config = self._caller.runtime.config
+        config = self._caller.config
         return bool(config.instances or config.tenant_instances or config.backlog)
 
     def _refuse(self, tx: Transaction, definition_key: str) -> None:
-        tenant, config = self._caller.tenant, self._caller.runtime.config
+        tenant, config = self._caller.tenant, self._caller.config
         self._caller.runtime.turns.refuse_behind(tx, Kind.START)
         limit, most = config.instances, config.tenant_instances
         if limit and crowds.is_process_crowded(tx, tenant, definition_key, limit):

@@ -27,7 +27,7 @@ W = TypeVar("W", bound=StrEnum)
 
 
 class Border:
-    """The limits of one engine, applied to arguments."""
+    """The limits of one tenant, applied to arguments."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

@@ -36,8 +36,9 @@ T = TypeVar("T")
 class Caller:
     def __init__(self, runtime: Runtime, tenant: str) -> None:
         self.runtime = runtime
-        self.border = Border(runtime.value_limits)
-        self.tenant = self.border.name(tenant, "tenant")
+        self.tenant = Border(runtime.value_limits.default).name(tenant, "tenant")
+        self.border = Border(runtime.value_limits.of(self.tenant))
+        self.config = runtime.settings.of(self.tenant)
 
     @contextmanager
     def reading(self, connection: sa.Connection | None = None) -> Iterator[Transaction]:

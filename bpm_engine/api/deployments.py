@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from bpm_engine.api.caller import Caller
 from bpm_engine.api.views import Deployment, definition_view
 from bpm_engine.bpmn import load
+from bpm_engine.bpmn.document import Limits
 from bpm_engine.bpmn.graph import Graph, MessageEvent, Node, SignalEvent, TimerEvent
 from bpm_engine.bpmn.load import Loaded
 from bpm_engine.core import starting, timing
@@ -66,8 +67,12 @@ class Deployments:
         raise ConflictError("other deployments of the same process are in the way; try again")
 
     def _checked(self, data: str | bytes, name: str) -> Loaded:
-        mode = self._runtime.config.soundness
-        loaded = load(data, source=name, support=True, soundness=mode != "off").require()
+        config = self._caller.config
+        mode, limits = (
+            config.soundness,
+            Limits(max_bytes=config.file_bytes, max_elements=config.file_elements),
+        )
+        loaded = load(data, source=name, support=True, soundness=mode != "off", limits=limits).require()
         if mode == "refuse" and any(p.trace for p in loaded.problems):
             raise DefinitionError(loaded.problems, name or None)
         if not any(graph.executable for graph in loaded.graphs):

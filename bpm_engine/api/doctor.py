@@ -14,7 +14,7 @@ SHOWN = 10
 def examine(caller: Caller) -> list[Finding]:
     """Read-only, one query per invariant, for the caller's tenant."""
     findings = []
-    limits = {"recoveries": caller.runtime.config.recoveries}
+    limits = {"recoveries": caller.config.recoveries}
     with caller.runtime.store.surveying(tenant=caller.tenant) as tx:
         for invariant in (*INVARIANTS, *SEQUENCES, *LIVENESS):
             count, rows = violations(tx, caller.tenant, invariant, SHOWN, limits)

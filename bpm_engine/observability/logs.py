@@ -60,7 +60,13 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=_plain)
+        return _masked(json.dumps(line, ensure_ascii=False, default=_plain))
+
+
+def _masked(line: str) -> str:
+    """Without the values of secrets that the handler at work has asked for."""
+    work = current_work.get()
+    return line if work is None else work.masked(line)
 
 
 def _plain(value: object) -> Any:
@@ -81,7 +87,7 @@ class TextFormatter(logging.Formatter):
         shown = [f"{name}={_bare(given[name])}" for name in SHOWN if name in given]
         record.bpm_fields = f"  {' '.join(shown)}" if shown else ""
         line = super().format(record)
-        return f"{line}\n{given['exception']}" if "exception" in given else line
+        return _masked(f"{line}\n{given['exception']}" if "exception" in given else line)
 
 
 def _bare(value: object) -> str:

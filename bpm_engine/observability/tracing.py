@@ -9,6 +9,7 @@ when it ends.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -56,11 +57,13 @@ class Tracing(Silent):
             try:
                 yield
             except (BpmnError, RetryLater) as outcome:
-                span.add_event(type(outcome).__name__, {"message": str(outcome)})
+                span.add_event(type(outcome).__name__, {"message": work.masked(str(outcome))})
                 raise
             except BaseException as error:
-                span.record_exception(error)
-                span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {error}"))
+                told = work.masked("".join(traceback.format_exception(error)))
+                said = {"exception.message": work.masked(str(error)), "exception.stacktrace": told}
+                span.record_exception(error, said)
+                span.set_status(Status(StatusCode.ERROR, work.masked(f"{type(error).__name__}: {error}")))
                 raise
 
     def committed(self, changes: Sequence[Changes], instances: Mapping[str, Instance]) -> None:

@@ -26,7 +26,7 @@ MOST = 256  # calls at the same time: from here on there is no limit
 LEAST = 16  # a transaction takes so many together, and is hardly slower than with one
 GROWTH = 4  # calls more after a transaction that was quick enough
 LARGE = 100  # steps of a transaction: one of more may take longer in proportion
-PATIENCE = 1.0  # seconds that a call waits for its turn, unless others have waited all this time
+PATIENCE = 2.0  # seconds that a call waits for its turn, unless others have waited all this time
 
 
 class Kind(IntEnum):

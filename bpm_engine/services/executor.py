@@ -14,7 +14,7 @@ import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from time import monotonic
@@ -36,7 +36,8 @@ from bpm_engine.core.stimuli import (
 )
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import InvalidInputError, UnavailableError
-from bpm_engine.handlers import Handler, Handlers, RetryLater, Work
+from bpm_engine.handlers import NO_SECRETS, Handler, Handlers, RetryLater, Work
+from bpm_engine.secrets import Secrets
 from bpm_engine.services.about import Fields, about_claim
 from bpm_engine.services.breaker import Breakers
 from bpm_engine.services.budget import RetryBudget
@@ -46,14 +47,14 @@ from bpm_engine.services.concurrency import EventLoop, Threads
 from bpm_engine.services.definitions import GraphCache
 from bpm_engine.services.hands import Hands
 from bpm_engine.services.places import Places
-from bpm_engine.services.running import HandedIn, Running, by_lease, failed
+from bpm_engine.services.running import HandedIn, Running, by_lease, failed, kept
 from bpm_engine.services.step import Played, Submission
 from bpm_engine.services.transactional import BadResultError, GuardedConnection, StaleClaimError
 from bpm_engine.store import work as claims
 from bpm_engine.store.config import Limits
 from bpm_engine.store.notifications import News
 from bpm_engine.store.store import Store
-from bpm_engine.store.values import check_variables
+from bpm_engine.tenants import PerTenant
 
 logger = logging.getLogger("bpm_engine.executor")
 
@@ -74,6 +75,10 @@ RETURNED = declare("handler.returned", "the handler has returned, nothing is han
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorConfig:
     worker: str
+    limits: PerTenant[Limits]
+    # losses of workers after which a token runs with no other such token beside it
+    suspicion: PerTenant[int]
+    secrets: Secrets = NO_SECRETS
     threads: int = 16
     tasks: int = 500
     transactions: int = 3  # transactional handlers at the same time: each holds a connection
@@ -84,8 +89,6 @@ class ExecutorConfig:
     batch: int = 300  # tokens held at most for the threads
     circuit_pause: float = 1.0  # seconds, of a topic whose runs keep failing; 0: none is left alone
     retry_share: int = 10  # percent of the runs of a busy worker; 0: any
-    suspicion: int = 3  # losses of workers after which a token runs with no other such token beside it
-    limits: Limits = field(default_factory=Limits)
 
 
 class Executor:
@@ -333,7 +336,7 @@ class Executor:
     def _is_suspect(self, token: Token) -> bool:
         """A worker that dies takes all its work with it. Of what was lost again and again one at a time is
         run, so that the one that kills is told from those that were only near."""
-        return token.recoveries >= self._config.suspicion
+        return token.recoveries >= self._config.suspicion.of(token.tenant_id)
 
     def _without_handler(self, claimed: claims.Work) -> Stimulus:
         """The engine carries on by itself where no topic is named; an unknown topic fails at once (R21)."""
@@ -357,7 +360,7 @@ class Executor:
             raise
 
     def _running(self, claimed: claims.Work, handler: Handler) -> Running:
-        lease, limits = self.hands.lease(handler), self._config.limits
+        lease, limits = self.hands.lease(handler), self._config.limits.of(claimed.token.tenant_id)
         running = Running(claimed, claimed.claim, handler, self._work(claimed), lease, limits=limits)
         if handler.timeout is not None and not handler.is_async:
             running.deadline = monotonic() + handler.timeout.total_seconds()
@@ -384,6 +387,7 @@ class Executor:
             properties=known.properties if known is not None else NONE,
             _heartbeat=partial(self.hands.extend_one, token.id),
             _takes_value=known is not None and known.result_variable is not None,
+            _secrets=self._config.secrets,
         )
 
     def _run_sync(self, running: Running) -> None:
@@ -449,11 +453,9 @@ class Executor:
         crash_point(RETURNED)
         try:
             if running.work._takes_value and not isinstance(result, dict):
-                checked = check_variables(
-                    {"result": result}, self._config.limits, name="what the handler returned"
-                )
+                checked = kept(running, {"result": result}, name="what the handler returned")
                 return WorkCompleted(claim=running.claim, value=checked["result"])
-            variables: Variables = {} if result is None else check_variables(result, self._config.limits)
+            variables: Variables = {} if result is None else kept(running, result)
         except InvalidInputError as error:
             failure = Failure(code="bad_result", message=str(error))
             return WorkFailed(claim=running.claim, failure=failure, final=True)

@@ -22,6 +22,7 @@ from bpm_engine.crash import crash_point, declare
 from bpm_engine.store import inbox, messages
 from bpm_engine.store.messages import Message, StartSubscription
 from bpm_engine.store.transaction import Transaction
+from bpm_engine.tenants import PerTenant
 
 if TYPE_CHECKING:
     from bpm_engine.services.step import Played, Submission
@@ -210,9 +211,9 @@ def _answer(submission: Submission, result: MessageResult, played: Played) -> No
     played.played.append(submission)
 
 
-def settle(tx: Transaction, played: Played, *, last: bool, buffer: int) -> None:
+def settle(tx: Transaction, played: Played, *, last: bool, buffer: PerTenant[int]) -> None:
     """Say what became of each message; write those that wait now, unwrite those that come again. `last`: they
-    do not come again."""
+    do not come again. `buffer`: how many of one name may wait."""
     for submission in [s for s in played.played if s.incoming is not None and s.incoming.result is None]:
         _judge(submission, played, last=last)
     again = [s.incoming for s in (*played.busy, *(s for s, _ in played.broken)) if s.incoming is not None]
@@ -243,18 +244,20 @@ def _judge(submission: Submission, played: Played, *, last: bool) -> None:
         submission.outcome = Applied()
 
 
-def _refuse_over(tx: Transaction, kept: list[Submission], buffer: int) -> list[Incoming]:
+def _refuse_over(tx: Transaction, kept: list[Submission], buffer: PerTenant[int]) -> list[Incoming]:
     """Reliability: messages that nobody takes cannot fill the database."""
-    names = {(s.incoming.tenant_id, s.incoming.name) for s in kept if s.incoming is not None}
-    full = inbox.full_buffers(tx, names, buffer)
+    names: dict[int, set[tuple[str, str]]] = {}  # by how many of them may wait
+    for each in (s.incoming for s in kept if s.incoming is not None):
+        names.setdefault(buffer.of(each.tenant_id), set()).add((each.tenant_id, each.name))
+    full = {name for most, given in names.items() for name in inbox.full_buffers(tx, given, most)}
     refused = []
     for submission in kept:
         message = submission.incoming
         if message is not None and (message.tenant_id, message.name) in full:
             submission.outcome = Refused(
                 BUFFER_FULL,
-                f"{buffer} messages named {message.name!r} wait already and nobody takes them; "
-                "try again later, or send with ttl=0",
+                f"{buffer.of(message.tenant_id)} messages named {message.name!r} wait already and nobody "
+                "takes them; try again later, or send with ttl=0",
             )
             refused.append(message)
     return refused

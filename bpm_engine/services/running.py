@@ -9,9 +9,11 @@ from datetime import timedelta
 
 import msgspec
 
+from bpm_engine.core.state import Variables
 from bpm_engine.core.stimuli import Claim, ErrorThrown, Failure, Stimulus, WorkFailed
 from bpm_engine.errors import InvalidInputError
 from bpm_engine.handlers import BpmnError, Handler, RetryLater, Work
+from bpm_engine.secrets import is_told
 from bpm_engine.store import work as claims
 from bpm_engine.store.config import Limits
 from bpm_engine.store.values import DEFAULT_LIMITS, check_name, check_variables, storable
@@ -49,17 +51,26 @@ def by_lease(held: Mapping[Claim, timedelta]) -> dict[timedelta, list[Claim]]:
     return groups
 
 
+def kept(running: Running, variables: object, name: str = "variables") -> Variables:
+    """What a handler answers with, to be stored; InvalidInputError says why it cannot be."""
+    checked = check_variables(variables, running.limits, name=name)
+    if running.work._told and is_told(checked, running.work._told):
+        raise InvalidInputError("what the handler returned holds the value of a secret; return its reference")
+    return checked
+
+
 def failed(running: Running, error: BaseException, reason: str = "") -> Stimulus:
+    masked = running.work.masked  # before a text is cut: no half of a secret may be left
     match error:
         case BpmnError():
             return _thrown(running, error)
         case RetryLater():
-            failure = Failure(code="retry_later", message=reason or str(error))
+            failure = Failure(code="retry_later", message=masked(reason or str(error)))
             return WorkFailed(claim=running.claim, failure=failure, retry_after=error.delay)
         case _:
             code = "timeout" if isinstance(error, TimeoutError) else type(error).__name__
-            text = storable("".join(traceback.format_exception(error))[-TRACEBACK:])
-            failure = Failure(code=code, message=storable(_said(error)[:MESSAGE]), traceback=text)
+            text = storable(masked("".join(traceback.format_exception(error)))[-TRACEBACK:])
+            failure = Failure(code=code, message=storable(masked(_said(error))[:MESSAGE]), traceback=text)
             return WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
 
 
@@ -67,12 +78,13 @@ def _thrown(running: Running, error: BpmnError) -> Stimulus:
     """What a handler throws is its result: the same may be kept of it as of what it returns."""
     try:
         code = check_name(error.code, running.limits, what="the code of the error")
-        variables = check_variables(error.variables, running.limits)
+        variables = kept(running, error.variables)
     except InvalidInputError as refused:
         failure = Failure(code="bad_result", message=str(refused))
         return WorkFailed(claim=running.claim, failure=failure, final=True)
-    message = storable(str(error.message)[:MESSAGE])
-    return ErrorThrown(claim=running.claim, code=code, message=message, variables=variables)
+    masked = running.work.masked
+    message = storable(masked(str(error.message))[:MESSAGE])
+    return ErrorThrown(claim=running.claim, code=masked(code), message=message, variables=variables)
 
 
 def _said(error: BaseException) -> str:

@@ -36,6 +36,7 @@ from bpm_engine.store.schema import DeliveryStatus
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.trees import Roots
 from bpm_engine.store.work import Work, claim_on
+from bpm_engine.tenants import PerTenant
 
 logger = logging.getLogger("bpm_engine.step")
 
@@ -123,14 +124,14 @@ class UnreadableTreeError(EngineError):
 class Policy:
     """The part of the settings that the token game sees."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: PerTenant[Limits]
+    message_buffer: PerTenant[int]  # unmatched messages kept per name
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     on_failure: OnFailure = "fail"
     retention: int | None = None
     step_events: bool = True
     handles: Callable[[str], bool] = lambda topic: False
     message_ttl: timedelta = timedelta(hours=1)  # of messages that processes throw
-    message_buffer: int = 10_000  # unmatched messages kept per name
 
 
 Handoff = Callable[[Token, int, datetime], Token | None]
@@ -179,7 +180,7 @@ class Step:
         game.load(loading.named(s.stimulus for s in ready))
         game.load_foreseen([s.stimulus for s in ready])
         crash_point(LOADED)
-        changes = [game.play(group, result) for group in _by_actor(ready)]
+        changes = [game.play(group, result) for group in game.groups(ready)]
         crash_point(PLAYED)
         for made in changes:
             self._write(tx, game, made, result, handoff)
@@ -233,14 +234,6 @@ def _taken(
     return ready
 
 
-def _by_actor(submissions: Iterable[Submission]) -> list[list[Submission]]:
-    """Each call tree has one actor per transaction, so the groups never share a tree."""
-    groups: dict[str | None, list[Submission]] = {}
-    for submission in submissions:
-        groups.setdefault(submission.actor, []).append(submission)
-    return list(groups.values())
-
-
 class _Game:
     """The core, asked again and again until it has seen all it needs."""
 
@@ -279,9 +272,26 @@ class _Game:
         if foreseen:
             self.load(foreseen)
 
+    def groups(self, submissions: Iterable[Submission]) -> list[list[Submission]]:
+        """What is played with one context: by actor, and by tenant where that has limits of its own. Each
+        call tree has one tenant, and one actor per transaction, so the groups never share a tree."""
+        own = self._policy.limits.own
+        groups: dict[tuple[str | None, str | None], list[Submission]] = {}
+        for submission in submissions:
+            tenant = self._tenant(submission) if own else None
+            key = (submission.actor, tenant if tenant in own else None)
+            groups.setdefault(key, []).append(submission)
+        return list(groups.values())
+
+    def _tenant(self, submission: Submission) -> str | None:
+        if isinstance(submission.stimulus, Started):
+            return submission.stimulus.tenant_id
+        root = self._snapshot.scopes.get(submission.root)
+        return root.tenant_id if root is not None else None
+
     def play(self, group: list[Submission], result: Played) -> Changes:
         group = self._readable(group, result)
-        context = self._context(group[0].actor if group else None)
+        context = self._context(group[0] if group else None)
         for _ in range(ROUNDS):
             try:
                 made = advance(self._lookup, self._snapshot, [s.stimulus for s in group], context)
@@ -316,14 +326,16 @@ class _Game:
         changed = {instance.id: instance for instance in (*made.instances.inserted, *made.instances.updated)}
         return self._snapshot.instances | changed
 
-    def _context(self, actor: str | None) -> Context:
+    def _context(self, first: Submission | None) -> Context:
         policy = self._policy
+        limits = policy.limits
+        tenant = self._tenant(first) if limits.own and first is not None else None
         return Context(
             now=self._tx.now(),
             new_id=new_id,
             random=random.random,
-            actor=actor,
-            limits=policy.limits,
+            actor=first.actor if first is not None else None,
+            limits=limits.default if tenant is None else limits.of(tenant),
             retry=policy.retry,
             on_failure=policy.on_failure,
             retention=policy.retention,

@@ -12,6 +12,7 @@ from bpm_engine.core.state import Waiting
 from bpm_engine.engine import Engine
 from bpm_engine.errors import ConflictError
 from bpm_engine.handlers import HandlerFunction
+from bpm_engine.secrets import Resolver
 from bpm_engine.testing.clock import ManualClock
 from bpm_engine.testing.expectation import Expectation
 from bpm_engine.testing.stubs import Answer, Stub
@@ -42,11 +43,12 @@ class TestEngine(Engine):
         handlers: Mapping[str, HandlerFunction] | None = None,
         config: Config | None = None,
         url: str = "sqlite://",
+        secrets: Resolver | None = None,
     ) -> None:
         self.clock = ManualClock()
         self.stubs: dict[str, Stub] = {}
         self.is_closed = False
-        super().__init__(url, config=config or Config(), clock=self.clock)
+        super().__init__(url, config=config or Config(), clock=self.clock, secrets=secrets)
         for topic, function in (handlers or {}).items():
             self.handler(topic)(function)
         for file in files:

@@ -25,8 +25,9 @@ assert config.lease == 60.0
 assert config.worker_types == ("billing.", "mail.")
 ```
 
-A value that makes no sense is refused with `InvalidInputError`, which names the variable. The command line
-also knows `BPM_DATABASE_URL` and `BPM_APP`: see [Command line](cli.md).
+A value that makes no sense is refused with `InvalidInputError`, which names the variable. A variable that
+begins with `BPM_` and is no setting is a warning in the log, with the nearest name. The command line also
+knows `BPM_DATABASE_URL`, `BPM_APP` and `BPM_TENANT`: see [Command line](cli.md).
 """
 FIELD = re.compile(r"^    (\w+): [^#\n]*(?:#\s*(.*))?$")
 SECTION = re.compile(r"^    # --- (.*)$")
@@ -86,7 +87,7 @@ def _choices(hint: Any) -> str:
 
 
 def _default(value: object, hint: Any) -> str:
-    if value is None or value == ():
+    if value in (None, (), dataclasses.MISSING):
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -2,130 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from support.definitions import bpmn, flow, path
-from support.samples import END, HUMAN, START, WAIT, WORK
+from support.borders import (
+    Incident,
+    Try,
+    big,
+    calls,
+    expression_of,
+    file_of,
+    fork,
+    named,
+    page,
+    repeat,
+    returned,
+    send_many,
+    send_many_names,
+    start_many,
+    start_with_all_bytes,
+    start_with_bytes,
+    timer_of,
+    waiting,
+    walk,
+)
+from support.samples import WAIT
 
 from bpm_engine import Config, DefinitionError, Engine, InvalidInputError, UnavailableError
 from bpm_engine.testing import ManualClock
-
-Try = Callable[[Engine, int], object]
-"""Does so much of something; raises if it is refused."""
-
-
-class Incident(Exception):  # noqa: N818 - it is what a process answers
-    pass
 
 
 @contextmanager
 def engine_with(**settings: int) -> Iterator[Engine]:
     with Engine("sqlite://", config=Config(**settings), clock=ManualClock()) as engine:  # type: ignore[arg-type]
         engine.handler("work")(lambda work: None)
+        engine.handler("big")(big)
         yield engine
-
-
-def run(engine: Engine, model: bytes, variables: dict[str, object] | None = None) -> None:
-    engine.deploy(model)
-    instance = engine.start("p", variables).id
-    engine.run_until_idle()
-    if found := engine.incidents.find(limit=1).items:
-        raise Incident(found[0].code)
-    assert engine.instances.get(instance).status in ("Completed", "Running")
-
-
-def fork(engine: Engine, width: int) -> None:
-    """So many tokens at once: the fork's own is gone when its branches begin."""
-    tasks = "".join(f'<userTask id="t{n}"/>' for n in range(width))
-    flows = "".join(path("fork", f"t{n}", "end") for n in range(width))
-    run(engine, bpmn(f'{START}<parallelGateway id="fork"/>{tasks}{END}' + path("start", "fork") + flows))
-
-
-def walk(engine: Engine, steps: int) -> None:
-    """So many automatic steps, those of both events included."""
-    names = ["start", *(f"t{n}" for n in range(steps - 2)), "end"]
-    tasks = "".join(f'<task id="{name}"/>' for name in names[1:-1])
-    run(engine, bpmn(START + tasks + END + path(*names)))
-
-
-def calls(engine: Engine, depth: int) -> None:
-    """A process that calls itself until it is so deep."""
-    body = (
-        f'{START}<exclusiveGateway id="x" default="x_end"/><callActivity id="call" calledElement="p">'
-        '<extensionElements><bpm:input name="n" value="${n - 1}"/></extensionElements></callActivity>'
-        f'{END}<endEvent id="done"/>'
-    )
-    flows = path("start", "x", "end") + flow("x", "call", "${n > 0}") + path("call", "done")
-    run(engine, bpmn(body + flows), {"n": depth})
-
-
-def repeat(engine: Engine, count: int) -> None:
-    loop = "<multiInstanceLoopCharacteristics><loopCardinality>${n}</loopCardinality>"
-    task = f'<serviceTask id="each" bpm:topic="work">{loop}</multiInstanceLoopCharacteristics></serviceTask>'
-    run(engine, bpmn(START + task + END + path("start", "each", "end")), {"n": count})
-
-
-def start_with_bytes(engine: Engine, size: int) -> None:
-    engine.deploy(HUMAN)
-    engine.start("p", {"a": "x" * (size - 2)})  # and two quotes
-
-
-def start_with_all_bytes(engine: Engine, size: int) -> None:
-    engine.deploy(HUMAN)
-    engine.start("p", {"a": "x" * 40, "b": "x" * (size - 54)})  # quotes, names and what is between them
-
-
-def start_many(engine: Engine, count: int) -> None:
-    engine.deploy(HUMAN)
-    for _ in range(count):
-        engine.start("p", {"amount": 1})
-
-
-def send_many(engine: Engine, count: int) -> None:
-    for number in range(count):
-        engine.send_message("paid", str(number))
-
-
-def send_many_names(engine: Engine, count: int) -> None:
-    for number in range(count):
-        engine.send_message(f"paid{number}")
-
-
-def named(engine: Engine, length: int) -> None:
-    engine.deploy(HUMAN)
-    engine.start("p", business_key="k" * length)
-
-
-def returned(engine: Engine, size: int) -> None:
-    engine.handler("big")(lambda work: {"a": "x" * (size - 2)})
-    run(engine, WORK.replace(b'topic="work"', b'topic="big"'))
-
-
-def page(engine: Engine, limit: int) -> None:
-    engine.instances.find(limit=limit)
-
-
-def file_of(engine: Engine, size: int) -> None:
-    engine.deploy(WORK + b" " * (size - len(WORK)))
-
-
-def expression_of(engine: Engine, length: int) -> None:
-    condition = "1 ==" + " " * (length - 5) + "1"
-    gateway = '<exclusiveGateway id="x"/><endEvent id="other"/>'
-    flows = path("start", "x") + flow("x", "end", condition) + flow("x", "other", "2 == 1")
-    run(engine, bpmn(START + gateway + END + flows))
-
-
-def timer_of(engine: Engine, seconds: int) -> None:
-    event = f"<timerEventDefinition><timeDuration>PT{seconds}S</timeDuration></timerEventDefinition>"
-    catch = f'<intermediateCatchEvent id="w">{event}</intermediateCatchEvent>'
-    engine.deploy(bpmn(START + catch + END + path("start", "w", "end")))
-
-
-def waiting(engine: Engine, seconds: int) -> None:
-    engine.send_message("paid", "k", ttl=f"PT{seconds}S")
 
 
 CENTURY = 36_525 * 86_400

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from time import monotonic
 
 import pytest
 import sqlalchemy as sa
@@ -156,3 +157,40 @@ def test_one_percent_that_kills_its_workers_does_not_keep_the_others(sites: Call
     assert incidents == bad
     assert all(site.ledger.effects(each) == ["task"] for each in random.Random(1).sample(good, 200))
     assert site.engine.doctor() == []
+
+
+def test_what_kills_its_workers_leaves_the_others_most_of_their_pace(sites: Callable[[str], Site]) -> None:
+    """The same good work, with and without one percent that kills."""
+    alone, _ = _seconds_of_good_work(sites("postgresql"), poisoned=0)
+    beside, deaths = _seconds_of_good_work(sites("postgresql"), poisoned=POISONED)
+    share = alone / beside
+    print(f"{GOOD} in {alone:.1f} s alone, {beside:.1f} s beside {POISONED} ({deaths} deaths): {share:.0%}")
+    assert share >= 0.8
+
+
+def _seconds_of_good_work(site: Site, poisoned: int) -> tuple[float, int]:
+    """From the first worker's beginning until all good work is done; and how many workers died meanwhile."""
+    site.engine.deploy(one_task("poisoned", "poison"))
+    site.engine.deploy(one_task("good", "work"))
+    for number in range(GOOD):
+        if poisoned and number % (GOOD // poisoned) == 0:
+            site.engine.start("poisoned")
+        site.engine.start("good")
+    settings = {"lease": 0.5, "lease_extension": 0.1}
+    workers = [site.spawn(settings=settings) for _ in range(2)]
+    deaths = 0
+
+    def over() -> bool:
+        nonlocal deaths
+        for number, worker in enumerate(workers):
+            if not worker.is_alive():
+                deaths += 1
+                workers[number] = site.spawn(settings=settings)
+        return site.engine.instances.count(definition="good", status="Running") == 0
+
+    begun = monotonic()
+    wait_until(over, "all good work is done", patience=1_500)
+    seconds = monotonic() - begun
+    for worker in workers:
+        worker.close()
+    return seconds, deaths

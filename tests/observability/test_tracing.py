@@ -105,3 +105,21 @@ def test_without_an_sdk_nothing_happens() -> None:
     instance = engine.start("p")
     engine.run_until_idle()
     assert engine.instances.get(instance.id).status == "Completed"
+
+
+@pytest.mark.parametrize("error", [RuntimeError, BpmnError])
+def test_the_value_of_a_secret_is_in_no_span(
+    provider: TracerProvider, exporter: InMemorySpanExporter, error: type[Exception]
+) -> None:
+    engine = TestEngine(WORK, secrets=lambda name, tenant: "open-sesame")
+    engine.observe(Tracing(provider))
+
+    @engine.handler("work")
+    def work(work: Work) -> None:
+        raise error(f"refused {work.secret('secret://key')}")
+
+    engine.start("p")
+    engine.run_until_idle()
+    told = named(exporter, "bpm.step work").to_json()
+    assert "refused ***" in told
+    assert "sesame" not in told

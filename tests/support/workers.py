@@ -143,11 +143,13 @@ class Worker:
 class Nursery:
     """Forks workers."""
 
-    def __init__(self, folder: Path, record: Path) -> None:
-        """`record`: where the names of the crash points that any worker reached are written."""
+    def __init__(self, folder: Path, record: Path, surroundings: Mapping[str, str] | None = None) -> None:
+        """`record`: where the names of the crash points that any worker reached are written. `surroundings`:
+        more of the environment."""
         self._folder = folder
         self._number = 0
         environment = os.environ | {"PYTHONPATH": str(TESTS), "BPM_CRASH_RECORD": str(record)}
+        environment |= surroundings or {}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "support.workers"],
             stdin=subprocess.PIPE,

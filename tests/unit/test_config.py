@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bpm_engine import Config, InvalidInputError
-from bpm_engine.config import MAY_BE_ZERO
+from bpm_engine.config import MAY_BE_ZERO, OF_TESTS, OTHERS
 
 
 def test_what_is_refused_names_the_setting() -> None:
@@ -68,3 +70,46 @@ def test_defaults_and_the_environment_are_fine() -> None:
         {"BPM_LEASE": "1m", "BPM_WORKER_TYPES": "a., b.", "BPM_TOKENS": "5"}, poll=0.0
     )
     assert (read.lease, read.worker_types, read.tokens, read.poll) == (60.0, ("a.", "b."), 5, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("BPM_LEESE", "BPM_LEESE in the environment is no setting and has no effect; is BPM_LEASE meant?"),
+        ("BPM_DATABSE_URL", "BPM_DATABSE_URL in the environment is no setting and has no effect; "
+         "is BPM_DATABASE_URL meant?"),
+        ("BPM_XYLOPHONE", "BPM_XYLOPHONE in the environment is no setting and has no effect"),
+    ],
+)  # fmt: skip
+def test_a_name_that_no_setting_has_is_told_with_the_nearest_one(
+    name: str, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert Config.from_environment({name: "secret value", "BPM_LEASE": "1m"}).lease == 60.0
+    assert caplog.messages == [words]
+
+
+def test_names_of_the_command_line_of_tests_and_of_others_are_left_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    names = [
+        "BPM_APP",
+        "BPM_CRASH",
+        "BPM_TEST_DATABASE_URL",
+        "BPM_TEST_NEW",
+        "HOME",
+        "BPMN_HOME",
+        "bpm_lease",
+    ]
+    numbers = [f"BPM_{each.name.upper()}" for each in fields(Config) if each.type == "int"]
+    Config.from_environment(dict.fromkeys([*names, *numbers], "1"))
+    assert caplog.messages == []
+
+
+def test_every_name_that_is_read_from_the_environment_is_known() -> None:
+    """Of the package and of its tests: whoever reads a new one adds it, or everybody is warned."""
+    root = Path(__file__).parents[2]
+    files = [*root.glob("bpm_engine/**/*.py"), *root.glob("tests/**/*.py"), *root.glob("bench/**/*.py")]
+    read = re.compile(r"""(?:environ(?:\.get\(|\[)|getenv\(|envvar=)["'](BPM_\w+)""")
+    found = {name for file in files for name in read.findall(file.read_text(encoding="utf-8"))}
+    assert {"BPM_APP", "BPM_CRASH"} <= found
+    assert {name for name in found if not name.startswith(OF_TESTS)} <= OTHERS
