@@ -70,7 +70,8 @@ def reset_steps(marking: Marking, instance_id: str) -> None:
 
 
 def _claimed(marking: Marking, claim: Claim) -> Token | Stale:
-    token = marking.draft.tokens.get(claim.token_id)
+    tokens = marking.draft.tokens
+    token = tokens.current.get(claim.token_id) or tokens.base.get(claim.token_id)
     if token is None:
         return absent(marking, claim.token_id, Needs(tokens=frozenset({claim.token_id})))
     if token.state is not EXECUTING or token.version != claim.version:

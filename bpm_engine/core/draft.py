@@ -179,6 +179,14 @@ class Draft:
 
     # ------------------------------------------------------------------ writing
 
+    def set_variables(self, scope_id: str, values: Variables) -> None:
+        if scope_id in self.patches:
+            for name, value in values.items():
+                self.set_variable(scope_id, name, value)
+        else:
+            self.undo.append((self.patches, scope_id, NOTHING))
+            self.patches[scope_id] = dict(values)
+
     def set_variable(self, scope_id: str, name: str, value: Any) -> None:
         patch = self.patches.get(scope_id)
         if patch is None:

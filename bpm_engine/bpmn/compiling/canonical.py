@@ -16,7 +16,9 @@ from enum import Enum
 from bpm_engine.bpmn.expressions import Expression, Script
 from bpm_engine.bpmn.graph import Graph
 
-_DERIVED = frozenset({"line", "reach", "ahead", "watched", "flows", "network", "content_hash"})
+_DERIVED = frozenset(
+    {"line", "reach", "way", "has_waits", "offers", "ahead", "watched", "flows", "network", "content_hash"}
+)
 
 
 def content_hash(graph: Graph) -> str:
