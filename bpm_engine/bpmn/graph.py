@@ -423,6 +423,7 @@ class Node:
     has_waits: bool = field(
         init=False, compare=False, repr=False
     )  # tokens that rest here may have open waits
+    result_is_variables: bool = field(init=False, compare=False, repr=False)  # of the work that is done here
     offers: str | None = field(
         init=False, compare=False, repr=False
     )  # to enter it is to offer work: the topic
@@ -433,6 +434,8 @@ class Node:
         object.__setattr__(self, "way", sole)
         waits = bool(self.boundary) or self.deadline is not None or self.kind in WAITING_KINDS
         object.__setattr__(self, "has_waits", waits)
+        plain_result = isinstance(self.spec, Work) and self.spec.result_variable is None
+        object.__setattr__(self, "result_is_variables", plain_result)
         plain = not (waits or self.async_before or self.inputs) and self.data is None
         work = self.spec if plain and isinstance(self.spec, Work) else None
         topic = work.topic if work is not None and work.is_fixed else None

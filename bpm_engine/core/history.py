@@ -78,7 +78,8 @@ class Journal:
             data=data,
             at=entry.at,
         )
-        self._draft.append(self._draft.outbox, event)
+        self._draft.undo.append(self._draft.outbox)
+        self._draft.outbox.append(event)
 
     def activity_completed(self, node: Node, entry: LogEntry) -> None:
         if self._context.step_events:

@@ -251,8 +251,8 @@ class Marking(TokenRows):
             self.move(token, flow)
             return
         self.budget -= 1
-        now, version = self.context.now, self.next_version(token)
-        resting = onward(token, flow, version, now, INSIDE, topic)
+        version = token.version if token.id in self.draft.tokens.current else token.version + 1
+        resting = onward(token, flow, version, self.context.now, INSIDE, topic)
         self.change(token, resting)
         self.journal.log(ENTERED, resting)
 

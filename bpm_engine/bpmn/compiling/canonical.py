@@ -17,7 +17,8 @@ from bpm_engine.bpmn.expressions import Expression, Script
 from bpm_engine.bpmn.graph import Graph
 
 _DERIVED = frozenset(
-    {"line", "reach", "way", "has_waits", "offers", "ahead", "watched", "flows", "network", "content_hash"}
+    {"line", "reach", "ahead", "watched", "flows", "network", "content_hash"}
+    | {"way", "has_waits", "offers", "result_is_variables"}
 )
 
 
