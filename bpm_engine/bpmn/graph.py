@@ -59,6 +59,9 @@ class Kind(StrEnum):
     END = "end"  # consumes the token, after throwing its events; spec Throw
 
 
+WAITING_KINDS = frozenset({Kind.CATCH, Kind.EVENT_CHOICE, Kind.HUMAN})  # that open waits of their own
+
+
 # ------------------------------------------------------------------ events, apart from their position
 
 
@@ -228,6 +231,11 @@ class Work:
     properties: Mapping[str, str] = field(default_factory=FrozenDict)
     result_variable: str | None = None
     sends: MessageEvent | None = None  # send task: thrown as a message when no handler takes the topic
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the model alone decides what is offered to whom."""
+        return self.sends is None and self.priority is None and not self.external
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +417,29 @@ class Node:
     deadline: Expression | None = None
     completion_quantity: int = 1  # tokens on each flow that is taken
     is_activity: bool = False  # task, sub-process, call: what history reports and compensation undoes
+
+    # Derived, since each step asks:
+    way: Flow | None = field(init=False, compare=False, repr=False)  # the only one, taken without a question
+    has_waits: bool = field(
+        init=False, compare=False, repr=False
+    )  # tokens that rest here may have open waits
+    result_is_variables: bool = field(init=False, compare=False, repr=False)  # of the work that is done here
+    offers: str | None = field(
+        init=False, compare=False, repr=False
+    )  # to enter it is to offer work: the topic
+
+    def __post_init__(self) -> None:
+        alone = len(self.outgoing) == 1 and self.completion_quantity == 1
+        sole = self.outgoing[0] if alone and self.outgoing[0].condition is None else None
+        object.__setattr__(self, "way", sole)
+        waits = bool(self.boundary) or self.deadline is not None or self.kind in WAITING_KINDS
+        object.__setattr__(self, "has_waits", waits)
+        plain_result = isinstance(self.spec, Work) and self.spec.result_variable is None
+        object.__setattr__(self, "result_is_variables", plain_result)
+        plain = not (waits or self.async_before or self.inputs) and self.data is None
+        work = self.spec if plain and isinstance(self.spec, Work) else None
+        topic = work.topic if work is not None and work.is_fixed else None
+        object.__setattr__(self, "offers", topic)
 
     @property
     def data_reads(self) -> frozenset[str]:

@@ -62,15 +62,17 @@ def halted(instance: Instance) -> Refused:
 
 def reset_steps(marking: Marking, instance_id: str) -> None:
     """Something came from outside, so what ran before was no endless loop."""
-    if marking.draft.scope(instance_id).steps or instance_id in marking.draft.steps:
-        marking.draft.set_counter(marking.draft.steps, instance_id, 0)
+    draft = marking.draft
+    if instance_id in draft.steps or draft.scope(instance_id).steps:
+        draft.set_counter(draft.steps, instance_id, 0)
 
 
 # ------------------------------------------------------------------ workers
 
 
 def _claimed(marking: Marking, claim: Claim) -> Token | Stale:
-    token = marking.draft.tokens.get(claim.token_id)
+    tokens = marking.draft.tokens
+    token = tokens.current.get(claim.token_id) or tokens.base.get(claim.token_id)
     if token is None:
         return absent(marking, claim.token_id, Needs(tokens=frozenset({claim.token_id})))
     if token.state is not EXECUTING or token.version != claim.version:
@@ -92,7 +94,12 @@ def work_completed(marking: Marking, stimulus: WorkCompleted) -> Outcome:
     if isinstance(token, Stale):
         return token
     reset_steps(marking, token.instance_id)
-    marking.attempt(token, INSIDE, marking.resume, token, Done(stimulus.variables, stimulus.value))
+    visit = marking.visit(token)
+    if visit.node.result_is_variables:  # what `work_done` says of it, without a detour
+        visit.is_answered = visit.is_last = True
+        marking.attempt(token, INSIDE, marking.finish, visit, stimulus.variables)
+    else:
+        marking.attempt(token, INSIDE, marking.resume, token, Done(stimulus.variables, stimulus.value))
     return APPLIED
 
 

@@ -179,6 +179,14 @@ class Draft:
 
     # ------------------------------------------------------------------ writing
 
+    def set_variables(self, scope_id: str, values: Variables) -> None:
+        if scope_id in self.patches:
+            for name, value in values.items():
+                self.set_variable(scope_id, name, value)
+        else:
+            self.undo.append((self.patches, scope_id, NOTHING))
+            self.patches[scope_id] = dict(values)
+
     def set_variable(self, scope_id: str, name: str, value: Any) -> None:
         patch = self.patches.get(scope_id)
         if patch is None:
@@ -327,9 +335,9 @@ class Draft:
 
     def _fold_counters(self) -> None:
         """The counters of an instance sit on its root scope, which has the instance's id."""
-        scopes = self.scopes.current
+        scopes, seen = self.scopes.current, self.snapshot.scopes
         for instance_id, seq in self.seq.items():
-            scopes[instance_id] = replace(self.scope(instance_id), seq=seq)
+            scopes[instance_id] = replace(scopes.get(instance_id) or seen[instance_id], seq=seq)
         for instance_id, population in self.population.items():
             scopes[instance_id] = replace(self.scope(instance_id), population=population)
         if self.conditional:
@@ -338,7 +346,7 @@ class Draft:
         for instance_id, steps in self.steps.items():
             scopes[instance_id] = replace(self.scope(instance_id), steps=steps)
         for scope_id, patch in self.patches.items():
-            scope = self.scope(scope_id)
+            scope = scopes.get(scope_id) or self.scope(scope_id)
             if scope.written is not None and patch:
                 scopes[scope_id] = replace(scope, written=sorted({*scope.written, *patch}))
 

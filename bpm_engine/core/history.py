@@ -20,32 +20,37 @@ from bpm_engine.core.state import Instance, LogEntry, LogKind, OutboxEvent, Toke
 
 
 class Journal:
-    __slots__ = ("_context", "_draft")
+    __slots__ = ("_actor", "_context", "_draft", "_now")
 
     def __init__(self, draft: Draft, context: Context) -> None:
         self._draft = draft
         self._context = context
+        self._now = context.now
+        self._actor = context.actor
 
     def log(
         self, kind: LogKind, token: Token, data: Variables | None = None, node_id: str | None = None
     ) -> LogEntry:
         """A fact about a token at its node, or at another node on its behalf."""
-        draft, context, instance_id = self._draft, self._context, token.instance_id
+        draft, instance_id = self._draft, token.instance_id
+        last = draft.seq.get(instance_id)
+        draft.seq[instance_id] = seq = draft.next_seq(instance_id) if last is None else last + 1
         entry = LogEntry(
             tenant_id=token.tenant_id,
             instance_id=instance_id,
             root_instance_id=token.root_instance_id,
-            seq=draft.next_seq(instance_id),
+            seq=seq,
             kind=kind,
-            at=context.now,
+            at=self._now,
             node_id=node_id or token.node_id,
             token_id=token.id,
             scope_id=token.scope_id,
             activation=token.activation,
-            actor=context.actor,
+            actor=self._actor,
             data=data,
         )
-        draft.append(draft.log, entry)
+        draft.undo.append(draft.log)  # as `append` does: every step writes two of these
+        draft.log.append(entry)
         return entry
 
     def log_instance(self, kind: LogKind, instance: Instance, data: Variables | None = None) -> LogEntry:
@@ -55,8 +60,8 @@ class Journal:
             root_instance_id=instance.root_instance_id,
             seq=self._draft.next_seq(instance.id),
             kind=kind,
-            at=self._context.now,
-            actor=self._context.actor,
+            at=self._now,
+            actor=self._actor,
             data=data,
         )
         self._draft.append(self._draft.log, entry)
@@ -73,7 +78,8 @@ class Journal:
             data=data,
             at=entry.at,
         )
-        self._draft.append(self._draft.outbox, event)
+        self._draft.undo.append(self._draft.outbox)
+        self._draft.outbox.append(event)
 
     def activity_completed(self, node: Node, entry: LogEntry) -> None:
         if self._context.step_events:

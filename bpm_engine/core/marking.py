@@ -83,7 +83,7 @@ from bpm_engine.core.state import (
     Token,
     Variables,
 )
-from bpm_engine.core.token_rows import TokenRows
+from bpm_engine.core.token_rows import TokenRows, onward
 from bpm_engine.core.variables import write
 from bpm_engine.core.visit import Visit
 
@@ -112,9 +112,9 @@ class Marking(TokenRows):
 
     def begin(self) -> None:
         """Before each stimulus: budgets are per stimulus, so that batching stays invisible."""
-        self.agenda.clear()
-        self.deferred = []
-        self.dirty = {}
+        if self.agenda or self.deferred or self.dirty:  # the last one lacked something
+            self.agenda.clear()
+            self.deferred, self.dirty = [], {}
         self.budget = self.context.limits.steps
         self.continued = None
         self.looked = len(self.draft.touched)
@@ -134,20 +134,27 @@ class Marking(TokenRows):
         while True:
             if touched and len(touched) > self.looked:
                 conditions.look(self)
-            if not agenda:
-                if self.deferred:
-                    agenda.append((ENTERING, self.deferred.pop(0)))
-                elif not joins.settle(self):
-                    return
-                continue
-            step, row_id = agenda.popleft()
-            if step is CLOSING:
-                scopes.close_if_empty(self, row_id)
-                continue
-            token = self.draft.token(row_id)
-            if token.state not in TERMINAL_TOKENS:
-                phase, act = _STEPS[step]
-                self.attempt(token, phase, act, self, token)
+            if agenda:
+                step, row_id = agenda.popleft()
+                if step is CLOSING:
+                    scopes.close_if_empty(self, row_id)
+                else:
+                    self._make(step, row_id)
+            elif self.deferred:
+                agenda.append((ENTERING, self.deferred.pop(0)))
+            elif not joins.settle(self):
+                return
+
+    def _make(self, step: Step, token_id: str) -> None:
+        token = self.draft.tokens.current.get(token_id) or self.draft.token(token_id)
+        if token.state in TERMINAL_TOKENS:
+            return
+        phase, act = _STEPS[step]
+        mark, queued = len(self.draft.undo), len(self.agenda)
+        try:
+            act(self, token)
+        except (Fault, ExpressionError) as fault:
+            self._take_back(token, phase, mark, queued, fault)
 
     def attempt(self, token: Token, phase: Phase, act: Callable[[*Ts], None], *args: *Ts) -> None:
         """Do it wholly, or not at all and with an incident on the token."""
@@ -155,18 +162,25 @@ class Marking(TokenRows):
         try:
             act(*args)
         except (Fault, ExpressionError) as fault:
-            self.draft.rollback(mark)
-            while len(self.agenda) > queued:
-                self.agenda.pop()
-            incidents.fail(self, self.draft.token(token.id), phase, fault.code, _words(fault))
+            self._take_back(token, phase, mark, queued, fault)
+
+    def _take_back(
+        self, token: Token, phase: Phase, mark: int, queued: int, fault: Fault | ExpressionError
+    ) -> None:
+        self.draft.rollback(mark)
+        while len(self.agenda) > queued:
+            self.agenda.pop()
+        incidents.fail(self, self.draft.token(token.id), phase, fault.code, _words(fault))
 
     def resume(self, token: Token, trigger: Trigger) -> None:
         """What the token rested for has come."""
         visit = self.visit(token)
         visit.is_answered = type(trigger) in ANSWERS
+        visit.is_last = type(trigger) is Done
         if type(trigger) is Ended:
             visit.ended_scope = trigger.scope_id
-        self.perform(visit, RESUME[visit.node.kind](visit, trigger))
+        for effect in RESUME[visit.node.kind](visit, trigger):
+            PERFORM[type(effect)](self, visit, effect)
 
     def perform(self, visit: Visit, effects: Iterable[Effect]) -> None:
         for effect in effects:
@@ -203,9 +217,10 @@ class Marking(TokenRows):
         With output mappings the result is the node's own, and only the mapped part leaves it. An answer
         from outside must survive a fault in those mappings, so completing is then a step of its own.
         """
-        if waits.may_have(visit.node, visit.token):
-            waits.close(self, visit.token)
-        if not visit.node.outputs:
+        node, token = visit.node, visit.token
+        if node.has_waits or (token.waiting_for is not None and waits.may_have(node, token)):
+            waits.close(self, token)
+        if not node.outputs:
             if result:
                 self.assign(visit, result)
             _complete(self, visit, result)
@@ -224,26 +239,22 @@ class Marking(TokenRows):
             self._fork(token, flows)
 
     def move(self, token: Token, flow: Flow) -> None:
-        moved = replace(
-            token,
-            version=self.next_version(token),
-            node_id=flow.target,
-            flow_id=flow.id,
-            state=READY,
-            phase=UNENTERED,
-            waiting_for=None,
-            topic=None,
-            attempt=0,
-            recoveries=0,
-            activation=token.activation + 1,
-            local=None,
-            lease_owner=None,
-            lease_until=None,
-            error=None,
-            entered_at=self.context.now,
-        )
-        self.change(token, moved)
+        self.change(token, onward(token, flow, self.next_version(token), self.context.now))
         self.agenda.append((ENTERING, token.id))
+
+    def go_on(self, visit: Visit, token: Token, flow: Flow) -> None:
+        """Move the token, and where its next step would be to offer work, make that at once: it cannot fail,
+        and nothing comes between."""
+        topic = visit.graph.nodes[flow.target].offers
+        unseen = len(self.draft.touched) > self.looked  # conditional events come first
+        if topic is None or not visit.is_last or self.agenda or unseen or self.budget <= 0:
+            self.move(token, flow)
+            return
+        self.budget -= 1
+        version = token.version if token.id in self.draft.tokens.current else token.version + 1
+        resting = onward(token, flow, version, self.context.now, INSIDE, topic)
+        self.change(token, resting)
+        self.journal.log(ENTERED, resting)
 
     def _fork(self, token: Token, flows: tuple[Flow, ...]) -> None:
         """R22: the parent is completed, its children share a group."""
@@ -296,6 +307,7 @@ def _enter(marking: Marking, token: Token) -> None:
         return
     marking.budget -= 1
     visit = marking.visit(token)
+    visit.is_last = True
     node = visit.node
     if node.async_before and token.id != marking.continued:
         return
@@ -308,7 +320,8 @@ def _enter(marking: Marking, token: Token) -> None:
             waits.await_data(marking, visit)
             return
         visit.token = marking.put(token, local={**(token.local or {}), **mapped})
-    marking.perform(visit, ENTER[node.kind](visit))
+    for effect in ENTER[node.kind](visit):
+        PERFORM[type(effect)](marking, visit, effect)
 
 
 def _complete_token(marking: Marking, token: Token) -> None:
@@ -339,8 +352,8 @@ def _complete(marking: Marking, visit: Visit, data: Variables | None) -> None:
         throwing.emit(marking, visit, node.emit)
     if node.async_after or marking.is_halted(token.instance_id):
         _rest_leaving(marking, token)
-    elif len(node.outgoing) == 1 and node.outgoing[0].condition is None and node.completion_quantity == 1:
-        marking.move(token, node.outgoing[0])
+    elif node.way is not None:
+        marking.go_on(visit, token, node.way)
     else:
         marking.queue(Step.LEAVE, token.id)
 

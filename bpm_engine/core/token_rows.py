@@ -8,11 +8,12 @@ closed. `marking` moves the tokens.
 from __future__ import annotations
 
 from collections import deque
+from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
 
-from bpm_engine.bpmn.graph import Graph, Kind, Node
+from bpm_engine.bpmn.graph import Flow, Graph, Kind, Node
 from bpm_engine.core.agenda import Step
 from bpm_engine.core.context import Context, Definitions
 from bpm_engine.core.draft import Draft
@@ -32,14 +33,15 @@ CLOSING = Step.CLOSE
 
 
 class TokenRows:
-    __slots__ = ("agenda", "context", "definitions", "dirty", "draft", "graphs")
+    __slots__ = ("agenda", "context", "defined", "definitions", "dirty", "draft", "graphs")
 
     def __init__(self, draft: Draft, definitions: Definitions, context: Context) -> None:
         self.draft = draft
         self.definitions = definitions
         self.context = context
         self.agenda: deque[tuple[Step, str]] = deque()
-        self.graphs: dict[str, Graph] = {}
+        self.graphs: dict[str, Graph] = {}  # by instance
+        self.defined: dict[str, Graph] = {}  # by definition, those that were asked for
         self.dirty: dict[str, None] = {}  # scopes whose tokens have changed
 
     # ------------------------------------------------------------------ looking
@@ -48,17 +50,24 @@ class TokenRows:
         graph = self.graphs.get(instance_id)
         if graph is None:
             definition_id = self.draft.instance(instance_id).definition_id
-            graph = self.definitions.graph(definition_id)
-            if graph is None:
-                raise Lacking(Needs(graphs=frozenset({definition_id})))
+            graph = self.defined.get(definition_id) or self._defined(definition_id)
             self.graphs[instance_id] = graph
+        return graph
+
+    def _defined(self, definition_id: str) -> Graph:
+        graph = self.definitions.graph(definition_id)
+        if graph is None:
+            raise Lacking(Needs(graphs=frozenset({definition_id})))
+        self.defined[definition_id] = graph
         return graph
 
     def node(self, token: Token) -> Node:
         return self.graph(token.instance_id).nodes[token.node_id]
 
     def is_halted(self, instance_id: str) -> bool:
-        return self.draft.instance(instance_id).status is not RUNNING
+        draft = self.draft
+        row = draft.instances.current.get(instance_id) or draft.snapshot.instances.get(instance_id)
+        return (row or draft.instance(instance_id)).status is not RUNNING
 
     def owner(self, scope: Scope) -> Token | None:
         """The token that waits around the scope; around a called instance, the caller's."""
@@ -78,11 +87,13 @@ class TokenRows:
         return token.version if token.id in self.draft.tokens.current else token.version + 1
 
     def change(self, before: Token, after: Token) -> Token:
-        if after.state is not before.state or before.state in TERMINAL_TOKENS:
-            check_token(before.state, after.state)
+        state = after.state
+        ended = state in TERMINAL_TOKENS
+        if ended or state is not before.state:
+            check_token(before.state, state)
         self.draft.tokens.put(after.id, after)
         self.dirty[after.scope_id] = None
-        if before.waiting_for is not None or after.waiting_for is not None or after.state in TERMINAL_TOKENS:
+        if ended or before.waiting_for is not None or after.waiting_for is not None:
             self._recount(before, after)
         return after
 
@@ -143,6 +154,36 @@ class TokenRows:
             if population >= most:
                 raise Fault("TOO_MANY_TOKENS", f"the instance already has {population} tokens")
         self.draft.set_counter(self.draft.population, instance_id, population + difference)
+
+
+def onward(
+    token: Token, flow: Flow, version: int, now: datetime, phase: Phase = UNENTERED, topic: str | None = None
+) -> Token:
+    """The token along a flow: a new activation, to which nothing clings of the last one.
+
+    Made anew, not by `replace`, which takes three times as long: every move passes here.
+    """
+    return Token(
+        id=token.id,
+        tenant_id=token.tenant_id,
+        instance_id=token.instance_id,
+        root_instance_id=token.root_instance_id,
+        scope_id=token.scope_id,
+        node_id=flow.target,
+        mode=token.mode,
+        phase=phase,
+        held=token.held,
+        topic=topic,
+        priority=token.priority,
+        activation=token.activation + 1,
+        version=version,
+        flow_id=flow.id,
+        parallel_group_id=token.parallel_group_id,
+        loop_index=token.loop_index,
+        output=token.output,
+        compensates=token.compensates,
+        entered_at=now,
+    )
 
 
 def is_stuck(scope: Scope) -> bool:

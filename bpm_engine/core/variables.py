@@ -97,15 +97,21 @@ def own_variables(draft: Draft, scope: Scope) -> Variables:
 
 def write(draft: Draft, graph: Graph, scope_id: str, token: Token | None, values: Variables) -> Variables:
     """Write each name where it belongs; returns what stays with the token."""
+    if not values:
+        return {}
+    scope = draft.scope(scope_id)
     kept: Variables = {}
-    for name, value in values.items():
-        place = _place(draft, graph, scope_id, token, name)
-        if place is None:
-            kept[name] = value
-        else:
-            draft.set_variable(place, name, value)
+    if scope.parent_id is None and (token is None or not token.local):
+        draft.set_variables(scope_id, values)  # nowhere else to go
+    else:
+        for name, value in values.items():
+            place = _place(draft, graph, scope_id, token, name)
+            if place is None:
+                kept[name] = value
+            else:
+                draft.set_variable(place, name, value)
     if graph.watched and not graph.watched.isdisjoint(values):
-        draft.append(draft.touched, Touched(draft.scope(scope_id).instance_id, tuple(values)))
+        draft.append(draft.touched, Touched(scope.instance_id, tuple(values)))
     return kept
 
 

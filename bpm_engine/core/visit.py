@@ -24,6 +24,7 @@ class Visit(msgspec.Struct, eq=False, gc=False):
     graph: Graph
     is_answered: bool = False  # resumed by an answer from outside, which must not be lost
     ended_scope: str | None = None  # the inner scope whose end resumed the token
+    is_last: bool = False  # of its step: nothing else is done before the token goes on
     is_entered: bool = False  # it has waited for its data: history knows, and boundary events are armed
     known: Variables | None = None  # what the element itself says of its state, before all variables
 

@@ -20,7 +20,6 @@ from bpm_engine.bpmn.graph import (
     EscalationEvent,
     EventSpec,
     Graph,
-    Kind,
     MessageEvent,
     Node,
     SignalEvent,
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
     from bpm_engine.core.visit import Visit
 
-WAITING_KINDS = frozenset({Kind.CATCH, Kind.EVENT_CHOICE, Kind.HUMAN})
 WAITING_ROWS = frozenset({Waiting.RETRY, Waiting.START, Waiting.HUMAN, Waiting.EVENT})  # at any node
 DEADLINE = "DEADLINE"
 DATA = -1  # in place of the number of an event: the data with which an activity can begin
@@ -62,9 +60,7 @@ DATA = -1  # in place of the number of an event: the data with which an activity
 
 def may_have(node: Node, token: Token) -> bool:
     """Whether the token can have open waits; known without loading any."""
-    if node.boundary or node.deadline is not None or node.kind in WAITING_KINDS:
-        return True
-    return token.waiting_for in WAITING_ROWS
+    return node.has_waits or token.waiting_for in WAITING_ROWS
 
 
 def has_one(node: Node, token: Token) -> bool:

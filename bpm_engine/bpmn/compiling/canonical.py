@@ -16,7 +16,10 @@ from enum import Enum
 from bpm_engine.bpmn.expressions import Expression, Script
 from bpm_engine.bpmn.graph import Graph
 
-_DERIVED = frozenset({"line", "reach", "ahead", "watched", "flows", "network", "content_hash"})
+_DERIVED = frozenset(
+    {"line", "reach", "ahead", "watched", "flows", "network", "content_hash"}
+    | {"way", "has_waits", "offers", "result_is_variables"}
+)
 
 
 def content_hash(graph: Graph) -> str:
