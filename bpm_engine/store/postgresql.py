@@ -65,6 +65,7 @@ class PostgreSQL:
             max_overflow=overflow,
             pool_timeout=config.pool_timeout,
             pool_recycle=config.pool_recycle,
+            pool_use_lifo=True,  # few connections that know their statements, not all of them in turn
             hide_parameters=True,
             connect_args=self._connect_arguments(),
         )
