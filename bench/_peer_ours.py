@@ -88,6 +88,7 @@ def _peer(name: str, database: str, workers: int) -> Peer:
         processes=(workers,),
         pace=1.0,
         run=run,
+        timers=1.0,
     )
 
 

@@ -31,6 +31,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = ("_peer_ours", "_peer_absurd", "_peer_dbos", "_peer_pgqueuer", "_peer_spiff")
 PATIENCE = 90.0  # seconds for a peer to set itself up, beyond the time it may run
+LOOK = 0.02  # seconds between two looks: each takes time away from what is measured, and is its grain
 UNITS = {
     "W1": "steps/s",
     "W2": "instances/s",
@@ -76,6 +77,7 @@ class Peer:
     processes: tuple[int, ...]  # worker counts worth trying
     pace: float  # instances at size 1 relative to ours, so that a run takes seconds for all
     run: Callable[[Task], Outcome]
+    timers: float = 0.1  # of W4, relative to ours: who sets them one by one would take minutes for all
 
     @property
     def installed(self) -> bool:
@@ -201,7 +203,7 @@ def until(done: Callable[[], int], number: int, seconds: float) -> Outcome:
         passed = time.perf_counter() - begun
         if count >= number or passed > seconds:
             return Outcome(count, passed, "" if count >= number else f"{count} of {number} within its time")
-        time.sleep(0.05)  # looking takes time away from what is measured
+        time.sleep(LOOK)
 
 
 def after(due: float, done: Callable[[], int], task: Task) -> Outcome:

@@ -10,13 +10,12 @@ from __future__ import annotations
 from datetime import datetime
 
 from bpm_engine.core.changes import Refused
-from bpm_engine.core.state import Subscription
 from bpm_engine.core.stimuli import SignalDelivered, Started, Stimulus
 from bpm_engine.services.committer import Committer
 from bpm_engine.services.intake import delivery
 from bpm_engine.services.step import Played, Submission, new_id
 from bpm_engine.store import messages, signals
-from bpm_engine.store.messages import Match, Message
+from bpm_engine.store.messages import Match, Message, Waiting
 from bpm_engine.store.signals import Delivery
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
@@ -71,14 +70,14 @@ def deliveries_of(tx: Transaction, matches: list[Match]) -> list[Submission]:
     """One submission per message; a wait takes one of them at a time, a start any number."""
     chosen: dict[str, Match] = {}
     for match in matches:
-        one_at_a_time = isinstance(match.subscription, Subscription)
-        chosen.setdefault(match.subscription.id if one_at_a_time else match.message_id, match)
+        one_at_a_time = isinstance(match.taker, Waiting)
+        chosen.setdefault(match.taker.id if one_at_a_time else match.message_id, match)
     rows = {m.id: m for m in messages.load_messages(tx, [m.message_id for m in chosen.values()])}
     return [_message(rows[m.message_id], m) for m in chosen.values() if m.message_id in rows]
 
 
 def _message(message: Message, match: Match) -> Submission:
-    stimulus, root = delivery(message, match.subscription)
+    stimulus, root = delivery(message, match.taker)
     return Submission(stimulus=stimulus, root=root, actor=message.actor, message=message.id)
 
 

@@ -16,11 +16,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bpm_engine.core.changes import Applied, Refused, Stale
-from bpm_engine.core.state import Subscription, Variables
+from bpm_engine.core.state import Variables
 from bpm_engine.core.stimuli import MessageDelivered, Started
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.store import inbox, messages
-from bpm_engine.store.messages import Message, StartSubscription
+from bpm_engine.store.messages import Arriving, Message, StartSubscription, Taker, Waiting
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.tenants import PerTenant
 
@@ -67,15 +67,16 @@ class Incoming:
             actor=self.actor,
         )
 
+    def arriving(self) -> Arriving:
+        return Arriving(self.id, self.tenant_id, self.name, self.correlation_key, self.payload)
+
     def unclaimed(self) -> MessageResult:
         return MessageResult.BUFFERED if self.ttl else MessageResult.DROPPED
 
 
-def delivery(
-    message: Message, taker: Subscription | StartSubscription
-) -> tuple[MessageDelivered | Started, str]:
+def delivery(message: Message | Incoming, taker: Taker) -> tuple[MessageDelivered | Started, str]:
     """The stimulus and its call tree. A message starts the instance that has its row's id, so only one."""
-    if isinstance(taker, Subscription):
+    if isinstance(taker, Waiting):
         delivered = MessageDelivered(
             subscription_id=taker.id, payload=message.payload, message_id=message.message_id
         )
@@ -122,7 +123,7 @@ def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) 
             played.busy.append(submission)
         else:
             submission.message = message.id if message.is_written else None
-            submission.stimulus, submission.root = delivery(message.row(tx.now()), taker)
+            submission.stimulus, submission.root = delivery(message, taker)
             ready.append(submission)
     return ready
 
@@ -146,14 +147,12 @@ def _starts_from_buffer(submission: Submission) -> bool:
     return kept and isinstance(stimulus, Started) and stimulus.business_key is not None
 
 
-def _takers(
-    tx: Transaction, buffered: Sequence[str], submissions: Sequence[Submission]
-) -> dict[str, Subscription | StartSubscription]:
+def _takers(tx: Transaction, buffered: Sequence[str], submissions: Sequence[Submission]) -> dict[str, Taker]:
     """Who takes each message. BPMN 10.6.6: where several messages can start a process, those with one key
     start one instance, also from two transactions. So the start is held, and then looked for anew."""
     incoming = [s.incoming for s in submissions if s.incoming is not None]
     written = [*buffered, *(each.id for each in incoming if each.is_written)]
-    arriving = [each.row(tx.now()) for each in incoming if each.message_id is None]
+    arriving = [each.arriving() for each in incoming if each.message_id is None]
     takers = _match(tx, written, arriving)
     keys = {s.incoming.id: s.incoming.correlation_key for s in submissions if s.incoming is not None}
     keys |= {
@@ -171,17 +170,15 @@ def _takers(
     return _match(tx, written, arriving)
 
 
-def _match(
-    tx: Transaction, written: Sequence[str], arriving: Sequence[Message]
-) -> dict[str, Subscription | StartSubscription]:
+def _match(tx: Transaction, written: Sequence[str], arriving: Sequence[Arriving]) -> dict[str, Taker]:
     found = messages.match_messages(tx, written) if written else []
     found += messages.match_arriving(tx, arriving) if arriving else []
-    return {match.message_id: match.subscription for match in found}
+    return dict(found)
 
 
 def _may_still_start(
     submission: Submission,
-    takers: dict[str, Subscription | StartSubscription],
+    takers: dict[str, Taker],
     begun: set[tuple[str, str | None]],
 ) -> bool:
     """If not, the next sweep gives the message to whom it belongs."""

@@ -19,10 +19,10 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from bpm_engine.core.changes import Changes, Rows
-from bpm_engine.core.state import Instance, InstanceStatus, Scope, Token, Variables
+from bpm_engine.core.state import Instance, InstanceStatus, Scope, Subscription, Timer, Token, Variables
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import ConflictError
-from bpm_engine.store import records, rows
+from bpm_engine.store import records, rows, usual
 from bpm_engine.store.bulk import NOW, ONE, Bulk, Values, Write, inserting, updating, write
 from bpm_engine.store.messages import buffer_thrown
 from bpm_engine.store.records import Shape
@@ -34,16 +34,11 @@ from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Json
 from bpm_engine.store.values import purge_time
 
-R = TypeVar("R", Token, Scope)
 S = TypeVar("S", bound=Struct)
 # What a row never changes once it is there: not sent again with an update.
 FOR_LIFE = frozenset(
     ("tenant_id", "instance_id", "root_instance_id", "scope_id", "mode", "parallel_group_id", "compensates")
 )
-# What a step changes of a token that goes from one handler to the next, and of the scope around it. Most do
-# no more, and writing no more takes half the time: no index asks for any of it.
-MOVE = ("node_id", "topic", "activation", "version", "flow_id", "lease_until", "entered_at")
-COUNT = ("steps", "seq")
 RUNNING = InstanceStatus.RUNNING
 COUNTERS = ("live", "parked", "inclusive_waiting", "conditional", "steps", "seq", "population")
 
@@ -93,10 +88,10 @@ def apply(tx: Transaction, changes: Changes, *, message_ttl: timedelta = timedel
             Write(INSERT_COMPENSATIONS, changes.compensations.inserted, COMPENSATIONS),
             *_token_writes(changes.tokens),
             *_scope_writes(changes.scopes, changes.patches),
-            Write(UPDATE_INSTANCES, changes.instances.updated, CHANGED),
+            *_instance_writes(changes.instances),
             Write(UPDATE_JOINS, changes.joins.updated, FIRED_JOINS),
-            Write(UPDATE_TIMERS, changes.timers.updated, ENDED_TIMERS),
-            Write(UPDATE_SUBSCRIPTIONS, changes.subscriptions.updated, ENDED_WAITS),
+            *_timer_writes(changes.timers),
+            *_subscription_writes(changes.subscriptions),
             Write(UPDATE_TASKS, changes.tasks.updated, ENDED_TASKS),
             Write(UPDATE_COMPENSATIONS, changes.compensations.updated, UNDONE),
             Write(INSERT_LOG, changes.log, LOG),
@@ -125,61 +120,40 @@ def _refuse(tx: Transaction, changed: Sequence[Token]) -> NoReturn:
 
 
 def _token_writes(tokens: Rows[Token]) -> list[Write]:
-    moved, others = _parted(tokens, _is_move)
-    return [Write(MOVE_TOKENS, moved, FENCED), Write(UPDATE_TOKENS, others, FENCED)]
+    moved, rested, others = usual.parted(tokens, usual.is_move, usual.is_rest)
+    return [
+        Write(MOVE_TOKENS, moved, FENCED),
+        Write(REST_TOKENS, rested, FENCED),
+        Write(UPDATE_TOKENS, others, FENCED),
+    ]
 
 
 def _scope_writes(scopes: Rows[Scope], patches: dict[str, Variables]) -> list[Write]:
     """The counters of a scope always, its variables only as far as they were written."""
-    counted, others = _parted(scopes, _is_count)
+    counted, populated, others = usual.parted(scopes, usual.is_count, usual.is_population)
     return [
         *_patching(_count(counted), patches, COUNT_SCOPES, COUNT_SCOPES_AND_VARIABLES),
+        *_patching(_population(populated), patches, POPULATE_SCOPES, POPULATE_SCOPES_AND_VARIABLES),
         *_patching(_whole(others), patches, UPDATE_SCOPES, UPDATE_SCOPES_AND_VARIABLES),
     ]
 
 
-def _is_move(seen: Token, now: Token) -> bool:
-    """Whether no column has changed but those of MOVE. Written out, since every step asks. JSON has to be the
-    very same value: Python takes 1 and true for equal."""
-    return (
-        now.state is seen.state
-        and now.lease_owner == seen.lease_owner
-        and now.phase is seen.phase
-        and now.held is seen.held
-        and now.waiting_for is seen.waiting_for
-        and now.priority == seen.priority
-        and now.attempt == seen.attempt
-        and now.recoveries == seen.recoveries
-        and now.loop_index == seen.loop_index
-        and now.local is seen.local
-        and now.output is seen.output
-        and now.error is seen.error
-    )
+def _instance_writes(instances: Rows[Instance]) -> list[Write]:
+    ended, others = usual.parted(instances, usual.is_end)
+    return [Write(END_INSTANCES, ended, CHANGED), Write(UPDATE_INSTANCES, others, CHANGED)]
 
 
-def _is_count(seen: Scope, now: Scope) -> bool:
-    """The same for COUNT."""
-    return (
-        now.state is seen.state
-        and now.live == seen.live
-        and now.population == seen.population
-        and now.parked == seen.parked
-        and now.inclusive_waiting == seen.inclusive_waiting
-        and now.conditional == seen.conditional
-        and now.loop is seen.loop
-        and now.written is seen.written
-    )
+def _timer_writes(timers: Rows[Timer]) -> list[Write]:
+    fired, others = usual.parted(timers, usual.is_fire)
+    return [Write(FIRE_TIMERS, fired, ENDED_TIMERS), Write(UPDATE_TIMERS, others, ENDED_TIMERS)]
 
 
-def _parted(rows: Rows[R], is_usual: Callable[[R, R], bool]) -> tuple[list[R], list[R]]:
-    """Those of which nothing has changed but what most steps change, and the others."""
-    usual: list[R] = []
-    others: list[R] = []
-    before = rows.before
-    for row in rows.updated:
-        seen = before.get(row.id)
-        (usual if seen is not None and is_usual(seen, row) else others).append(row)
-    return usual, others
+def _subscription_writes(subscriptions: Rows[Subscription]) -> list[Write]:
+    closed, others = usual.parted(subscriptions, usual.is_close)
+    return [
+        Write(CLOSE_SUBSCRIPTIONS, closed, ENDED_WAITS),
+        Write(UPDATE_SUBSCRIPTIONS, others, ENDED_WAITS),
+    ]
 
 
 def _patching(
@@ -237,16 +211,25 @@ INSERT_INSTANCES = inserting(
 UPDATE_INSTANCES = updating(
     _INSTANCE_COLUMNS, lambda given: _by_id(process_instance, given), row=_with_purge_time
 )
+_ended = attrgetter("id", *usual.END)
+END_INSTANCES = updating(
+    [process_instance.c[name] for name in ("id", *usual.END, "purge_at")],
+    lambda given: _by_id(process_instance, given),
+    row=lambda instance: (*_ended(instance), purge_time(instance)),
+)
 INSERT_SCOPES = _inserting(records.SCOPE)
 INSERT_TOKENS = _inserting(records.TOKEN)
 UPDATE_TOKENS = _updating(records.TOKEN, fenced=True)
-MOVE_TOKENS = _updating(records.TOKEN, MOVE, fenced=True)
+MOVE_TOKENS = _updating(records.TOKEN, usual.MOVE, fenced=True)
+REST_TOKENS = _updating(records.TOKEN, usual.REST, fenced=True)
 INSERT_JOINS = _inserting(records.JOIN)
 UPDATE_JOINS = _updating(records.JOIN)
 INSERT_TIMERS = _inserting(records.TIMER)
 UPDATE_TIMERS = _updating(records.TIMER)
+FIRE_TIMERS = _updating(records.TIMER, usual.FIRE)
 INSERT_SUBSCRIPTIONS = _inserting(records.SUBSCRIPTION)
 UPDATE_SUBSCRIPTIONS = _updating(records.SUBSCRIPTION)
+CLOSE_SUBSCRIPTIONS = _updating(records.SUBSCRIPTION, usual.CLOSE)
 INSERT_TASKS = _inserting(records.TASK)
 UPDATE_TASKS = _updating(records.TASK)
 INSERT_COMPENSATIONS = _inserting(records.COMPENSATION)
@@ -273,15 +256,18 @@ def _updating_scopes(names: Sequence[str], *, patched: bool) -> Bulk:
 _WHOLE = ("state", "loop", "written", *COUNTERS)
 UPDATE_SCOPES = _updating_scopes(_WHOLE, patched=False)
 UPDATE_SCOPES_AND_VARIABLES = _updating_scopes(_WHOLE, patched=True)
-COUNT_SCOPES = _updating_scopes(COUNT, patched=False)
-COUNT_SCOPES_AND_VARIABLES = _updating_scopes(COUNT, patched=True)
+COUNT_SCOPES = _updating_scopes(usual.COUNT, patched=False)
+COUNT_SCOPES_AND_VARIABLES = _updating_scopes(usual.COUNT, patched=True)
+POPULATE_SCOPES = _updating_scopes(usual.POPULATION, patched=False)
+POPULATE_SCOPES_AND_VARIABLES = _updating_scopes(usual.POPULATION, patched=True)
 
 
 def _rows_of(names: Sequence[str]) -> Callable[[Iterable[Any]], Iterable[tuple[Any, ...]]]:
     return partial(map, attrgetter("id", *names))
 
 
-_count = _rows_of(COUNT)
+_count = _rows_of(usual.COUNT)
+_population = _rows_of(usual.POPULATION)
 _whole = _rows_of(_WHOLE)
 UPDATE_PLACES = updating(
     [scope.c.id, scope.c.node_id],

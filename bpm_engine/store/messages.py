@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -17,7 +17,6 @@ from sqlalchemy.dialects.postgresql import insert as insert_or_nothing  # SQLite
 
 from bpm_engine.core.state import (
     InstanceStatus,
-    Subscription,
     SubscriptionKind,
     SubscriptionStatus,
     ThrownMessage,
@@ -76,11 +75,31 @@ class StartSubscription(msgspec.Struct, frozen=True, kw_only=True, array_like=Tr
     status: SubscriptionStatus = SubscriptionStatus.OPEN
 
 
-class Match(msgspec.Struct, frozen=True, kw_only=True):
-    """A message and the subscription that would take it."""
+class Waiting(NamedTuple):
+    """An instance's wait, as far as a delivery has to know it: the step that plays it loads the rest."""
+
+    id: str
+    root_instance_id: str
+
+
+Taker = Waiting | StartSubscription
+
+
+class Match(NamedTuple):
+    """A message and who would take it."""
 
     message_id: str  # the id of the row
-    subscription: Subscription | StartSubscription
+    taker: Taker
+
+
+class Arriving(NamedTuple):
+    """What decides who takes a message."""
+
+    id: str
+    tenant_id: str
+    name: str
+    correlation_key: str | None
+    payload: Variables
 
 
 MESSAGE = Shape(Message, message)
@@ -121,9 +140,9 @@ def match_messages(tx: Transaction, message_ids: Iterable[str]) -> list[Match]:
     return _matches(tx, TAKERS_OF_MESSAGES, {"ids": rows.ids(message_ids)})
 
 
-def match_arriving(tx: Transaction, arriving: Sequence[Message]) -> list[Match]:
+def match_arriving(tx: Transaction, arriving: Sequence[Arriving]) -> list[Match]:
     """The same for messages that are not written."""
-    return _matches(tx, TAKERS_OF_ARRIVING, {"given": MESSAGE.given(arriving)})
+    return _matches(tx, TAKERS_OF_ARRIVING, {"given": rows.rows(arriving)})
 
 
 def match_subscriptions(tx: Transaction, subscription_ids: Iterable[str]) -> list[Match]:
@@ -198,31 +217,18 @@ def replace_start_subscriptions(
 
 
 def _matches(tx: Transaction, statement: sa.Select[Any], values: dict[str, str]) -> list[Match]:
-    result = tx.execute(statement, {**values, "now": tx.now()}).all()
-    found = {s.id: s for s in _subscriptions(result)}
-    taken_by = {row.message_id: row.taker_id for row in result}
-    return [Match(message_id=m, subscription=found[s]) for m, s in taken_by.items() if s in found]
-
-
-def load_subscriptions(
-    tx: Transaction, subscription_ids: Iterable[str]
-) -> list[Subscription | StartSubscription]:
-    return _subscriptions(tx.execute(LOAD_SUBSCRIPTIONS, {"ids": rows.ids(subscription_ids)}).all())
-
-
-def _subscriptions(result: Sequence[sa.Row[Any]]) -> list[Subscription | StartSubscription]:
-    """A row has the columns of both shapes."""
-    first, last = len(SUBSCRIPTION.fields), len(SUBSCRIPTION.fields) + len(START.fields)
-    waits = [row[:first] for row in result if row.definition_id is None]
-    starts = [row[first:last] for row in result if row.definition_id is not None]
-    return [*SUBSCRIPTION.read(waits), *START.read(starts)]
+    result = tx.execute(statement, {**values, "now": tx.now()})
+    found = [(row.message_id, row.subscription_id, row.tree) for row in result]
+    takers: dict[str, Taker] = {s: Waiting(s, root) for _, s, root in found if root is not None}
+    starting = [s for _, s, root in found if root is None]
+    if starting:
+        starts = START.read(tx.execute(LOAD_STARTS, {"ids": rows.ids(dict.fromkeys(starting))}))
+        takers |= {start.id: start for start in starts}
+    return [Match(m, takers[s]) for m, s, _ in found if s in takers]
 
 
 FIRST_ID = "00000000-0000-0000-0000-000000000000"
-SUBSCRIPTION = Shape(Subscription, subscription)
-LOAD_SUBSCRIPTIONS = sa.select(*SUBSCRIPTION.columns, *START.columns, subscription.c.definition_id).where(
-    subscription.c.id.in_(sa.select(id_source().c.id))
-)
+LOAD_STARTS = sa.select(*START.columns).where(subscription.c.id.in_(sa.select(id_source().c.id)))
 
 _NEW = row_source(MESSAGE.columns)
 ADD_MESSAGES = (
@@ -270,7 +276,7 @@ def _matching(given: sa.FromClause) -> sa.Select[Any]:
 MATCH_MESSAGES = _matching(message).where(
     message.c.id.in_(sa.select(id_source().c.id)), IS_BUFFERED, message.c.expires_at > NOW
 )
-MATCH_ARRIVING = _matching(row_source(MESSAGE.columns))
+MATCH_ARRIVING = _matching(row_source([message.c[name] for name in Arriving._fields]))
 
 
 def _oldest_message(key: sa.ColumnElement[bool]) -> sa.ScalarSelect[str]:
@@ -299,20 +305,25 @@ MATCH_SUBSCRIPTIONS = sa.select(
 )
 
 
-def _with_takers(pairs: sa.Subquery) -> sa.Select[Any]:
-    """The rows of the subscriptions in the same statement; the oldest message comes first."""
-    taker = (*SUBSCRIPTION.columns, *START.columns, subscription.c.definition_id)
+def _with_takers(matching: sa.Select[Any]) -> sa.Select[Any]:
+    """With the call tree of each taker, none of a start; the oldest message comes first.
+
+    The offset keeps the search for a taker from being made anew for each column, and the tree is looked up
+    row by row: a join might begin with all subscriptions that there are.
+    """
+    pairs = matching.offset(sa.literal_column("0")).subquery("pairs")
+    taker = subscription.alias("taker")
+    tree = sa.select(taker.c.root_instance_id).where(taker.c.id == pairs.c.subscription_id).scalar_subquery()
     return (
-        sa.select(*taker, pairs.c.message_id, subscription.c.id.label("taker_id"))
-        .join(pairs, subscription.c.id == pairs.c.subscription_id)
-        .where(pairs.c.message_id.is_not(None))
+        sa.select(pairs.c.message_id, pairs.c.subscription_id, tree.label("tree"))
+        .where(pairs.c.message_id.is_not(None), pairs.c.subscription_id.is_not(None))
         .order_by(pairs.c.message_id)
     )
 
 
-TAKERS_OF_MESSAGES = _with_takers(MATCH_MESSAGES.subquery("pairs"))
-TAKERS_OF_ARRIVING = _with_takers(MATCH_ARRIVING.subquery("pairs"))
-MESSAGES_FOR_TAKERS = _with_takers(MATCH_SUBSCRIPTIONS.subquery("pairs"))
+TAKERS_OF_MESSAGES = _with_takers(MATCH_MESSAGES)
+TAKERS_OF_ARRIVING = _with_takers(MATCH_ARRIVING)
+MESSAGES_FOR_TAKERS = _with_takers(MATCH_SUBSCRIPTIONS)
 BUFFERED_PAGE = (
     sa.select(message.c.expires_at, message.c.id)
     .where(IS_BUFFERED, message.c.expires_at > NOW)

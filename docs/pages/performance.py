@@ -74,7 +74,8 @@ express them:
 - **W2**: a fork to four tasks and their join. DBOS and absurd gather four steps of one function; on pgqueuer
   a row counts down to the join.
 - **W3**: instances wait for a message each, and the messages are sent. On pgqueuer a message is a job.
-- **W4**: instances wait for timers that are all due at once; how many fire per second, until the last.
+- **W4**: instances wait for timers that are all due at once; how many fire per second, until the last. On
+  pgqueuer a timer is a job that marks the row of who waits; with empty jobs nothing ends but the job.
 - **W5**: W1 without a database, in seconds of the processor; only SpiffWorkflow can do that, too.
 
 The floors are bare loops on one connection that write the rows of a step, and do nothing else.

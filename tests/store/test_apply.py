@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -306,6 +308,83 @@ def test_whatever_changes_of_a_scope_is_written(store: Store) -> None:
         for scope in second.scopes.updated
     ]
     assert str(read(store, records.SCOPE)) == str(sorted(expected, key=lambda s: s.id))
+
+
+INSTANCE_CHANGES = {
+    "parent_token_id": sample.new_id(),
+    "parent_instance_id": sample.new_id(),
+    "depth": 2,
+    "definition_id": sample.new_id(),
+    "definition_key": "other",
+    "definition_version": 3,
+    "status": state.InstanceStatus.COMPLETED,
+    "business_key": "B",
+    "subject": "S",
+    "correlation_id": "C",
+    "idempotency_key": "I",
+    "input_hash": "H",
+    "priority": 4,
+    "version": 5,
+    "retention": 6,
+    "error": {"code": "X"},
+    "started_at": datetime(2031, 1, 1, tzinfo=UTC),
+    "ended_at": datetime(2032, 1, 1, tzinfo=UTC),
+}
+TIMER_CHANGES = {
+    "token_id": sample.new_id(),
+    "node_id": "other",
+    "event": 2,
+    "purpose": state.TimerPurpose.RETRY,
+    "due_at": datetime(2031, 1, 1, tzinfo=UTC),
+    "cycle": "R/PT1H",
+    "remaining": 3,
+    "anchor_at": datetime(2032, 1, 1, tzinfo=UTC),
+    "status": state.TimerStatus.FIRED,
+    "fired": 4,
+}
+SUBSCRIPTION_CHANGES = {
+    "token_id": sample.new_id(),
+    "node_id": "other",
+    "event": 2,
+    "kind": state.SubscriptionKind.SIGNAL,
+    "name": "other",
+    "correlation_key": "K",
+    "match": {"one": True},
+    "status": state.SubscriptionStatus.CONSUMED,
+}
+
+
+@pytest.mark.parametrize(
+    ("shape", "table", "changed", "make"),
+    [
+        (records.INSTANCE, "instances", INSTANCE_CHANGES, None),
+        (records.TIMER, "timers", TIMER_CHANGES, sample.timer),
+        (
+            records.SUBSCRIPTION,
+            "subscriptions",
+            SUBSCRIPTION_CHANGES,
+            partial(sample.subscription, match={"one": 1}),
+        ),
+    ],
+)
+def test_whatever_changes_of_an_instance_or_a_wait_is_written(
+    store: Store, shape: Any, table: str, changed: dict[str, Any], make: Any
+) -> None:
+    assert {"id", *changed} == {*shape.record.__struct_fields__} - changing.FOR_LIFE
+    owners = [sample.instance() for _ in changed]
+    first = sample.started(*owners)
+    if make is not None:
+        getattr(first, table).inserted = [make(owner) for owner in owners]
+    apply(store, first)
+    written = getattr(first, table).inserted
+    second = Changes()
+    of_table = getattr(second, table)
+    of_table.before = {row.id: row for row in written}
+    of_table.updated = [
+        replace(row, **{name: value}) for row, (name, value) in zip(written, changed.items(), strict=True)
+    ]
+    apply(store, second)
+    assert str(read(store, shape)) == str(sorted(of_table.updated, key=lambda row: row.id))
 
 
 def test_a_patch_sets_the_written_keys_only_and_null_is_a_value(store: Store) -> None:

@@ -58,7 +58,7 @@ def taker(store: Store, sent: Message) -> str | None:
         messages.add_messages(tx, [sent])
     with store.reading() as tx:
         found = messages.match_messages(tx, [sent.id])
-    return found[0].subscription.id if found else None
+    return found[0].taker.id if found else None
 
 
 def test_a_message_goes_to_the_wait_with_its_name_and_key(store: Store) -> None:
@@ -130,7 +130,7 @@ def test_a_wait_finds_the_oldest_message_that_came_before_it(store: Store) -> No
     keyed, unkeyed, without = subscribe(store, {"correlation_key": "B"}, {}, {"correlation_key": "X"})
     with store.reading() as tx:
         found = messages.match_subscriptions(tx, [keyed.id, unkeyed.id, without.id])
-    assert {m.subscription.id: m.message_id for m in found} == {
+    assert {m.taker.id: m.message_id for m in found} == {
         keyed.id: early[2].id,
         unkeyed.id: early[0].id,
     }
@@ -194,7 +194,7 @@ def test_the_sweep_pairs_leftovers_page_by_page(store: Store) -> None:
     with store.reading() as tx:
         while True:
             matches, after = messages.pair_buffered(tx, 2, after)
-            found += [(m.message_id, m.subscription.id) for m in matches]
+            found += [(m.message_id, m.taker.id) for m in matches]
             if after is None:
                 break
     assert sorted(found) == sorted([(sent[4].id, waits[0].id), (sent[1].id, waits[1].id)])
@@ -235,9 +235,13 @@ def test_a_new_version_replaces_the_start_subscriptions_of_its_key_only(store: S
 
 
 def test_a_subscription_of_an_instance_and_one_of_a_definition_are_told_apart(store: Store) -> None:
-    (wait,) = subscribe(store, {})
+    (wait,) = subscribe(store, {"name": "paid", "correlation_key": "A-1"})
     begin = start()
     with store.transaction() as tx:
         messages.replace_start_subscriptions(tx, "acme", "order", [begin])
-        found = messages.load_subscriptions(tx, [wait.id, begin.id])
-    assert sorted(found, key=lambda s: s.id) == sorted([wait, begin], key=lambda s: s.id)
+        arriving = [
+            messages.Arriving(sample.new_id(), "acme", "paid", key, {}) for key in ("A-1", "A-2", "A-1")
+        ]
+        found = dict(messages.match_arriving(tx, arriving))
+    taken = messages.Waiting(wait.id, wait.root_instance_id)
+    assert [found[each.id] for each in arriving] == [taken, begin, taken]

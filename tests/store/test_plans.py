@@ -21,6 +21,7 @@ from bpm_engine.store import changes as changing
 from bpm_engine.store import crowds, loading, messages, outbox, retention, rows, signals, timers, work
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.store import Store
+from bpm_engine.store.types import EPOCH
 
 FILL = """
 INSERT INTO process_instance (id, tenant_id, root_instance_id, depth, definition_id, definition_key,
@@ -123,6 +124,7 @@ def explained(connection: psycopg.Connection, statement: sa.Executable) -> str:
     for number, name in enumerate(names, 1):
         text = text.replace(f"%({name})s", f"${number}")
     connection.execute("SET random_page_cost = 1.1")  # as the store's own sessions have it
+    connection.execute("SET enable_bitmapscan = off")
     connection.execute("SET plan_cache_mode = force_generic_plan")
     connection.execute(f"PREPARE plan AS {text.replace('%%', '%')}")
     nulls = f"({', '.join(['NULL'] * len(names))})" if names else ""
@@ -230,6 +232,12 @@ SELECT gen_random_uuid(), 'acme', instance_id, instance_id, scope_id, id, 'c', '
     now(), now() FROM token""",
 ]
 
+ROOTS = """
+INSERT INTO scope (id, tenant_id, instance_id, root_instance_id, node_id, state, variables, live, parked,
+    inclusive_waiting, conditional, steps, seq, population, created_at, updated_at)
+SELECT id, 'acme', id, id, 'order', 'Active', '{{}}', 1, 0, 0, 0, 0, 0, 0, now(), now()
+FROM process_instance"""
+
 
 def test_of_many_that_wait_only_those_that_are_asked_for_are_looked_at(
     postgresql_databases: Databases,
@@ -256,11 +264,36 @@ def test_of_many_that_wait_only_those_that_are_asked_for_are_looked_at(
             assert touched(store, statement, {"ids": wanted}) < 10 * few
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_of_many_that_can_go_on_only_a_page_is_looked_at(
+    postgresql_databases: Databases, known: bool
+) -> None:
+    """With statistics and without any, as in the minute in which they all began to wait."""
+    many, few = 4_000, 100
+    with postgresql_databases.clone(SCHEMA) as url, Store(url, ManualClock()) as store:
+        with psycopg.connect(libpq_url(url), autocommit=True) as connection:
+            for statement in (*WAITING, "UPDATE subscription SET correlation_key = id::text", ROOTS):
+                connection.execute(statement.format(number=many))
+            if known:
+                connection.execute("VACUUM ANALYZE")
+            keys = connection.execute("SELECT id::text FROM subscription LIMIT %s", (few,)).fetchall()
+        page = {"now": datetime.now(UTC), "limit": few}
+        start = {"due_at": EPOCH, "after": timers.FIRST_ID}
+        arriving = rows.rows([(key, "acme", "paid", key, {}) for (key,) in keys])
+        for statement, values in (
+            (timers.DUE_TIMERS, page | start),
+            (timers.LATEST_TIMERS, page),
+            (messages.TAKERS_OF_ARRIVING, {"given": arriving}),
+        ):
+            assert touched(store, statement, values) < 10 * few
+
+
 def touched(store: Store, statement: sa.Executable, values: dict[str, object]) -> int:
     """The rows that its scans and joins have looked at, found or not."""
     compiled = statement.compile(dialect=store.database.engine.dialect)
     with psycopg.connect(libpq_url(store.config.url)) as connection:
-        connection.execute("SET random_page_cost = 1.1")
+        for name, value in store.database._session().items():
+            connection.execute(f"SET {name} = {value}")
         query = f"EXPLAIN (ANALYZE, FORMAT JSON) {compiled}"
         plan = connection.execute(query, dict(compiled.params) | values).fetchone()
         connection.rollback()
