@@ -88,9 +88,12 @@ COMPLETED_ITEMS = _tokens(
 _ITEMS = row_source([sa.Column("scope_id", Id), sa.Column("loop_index", sa.Integer())])
 ITEM_TOKENS = _tokens(token.c.scope_id == _ITEMS.c.scope_id, token.c.loop_index == _ITEMS.c.loop_index)
 _PLACES = row_source([sa.Column("scope_id", Id), sa.Column("node_id", sa.Text())])
-# What lives at a join waits there. Asking for that as well would tell a planner without statistics that there
-# is next to nothing to find, wherever it looks: it would read the whole table.
-PARKED_TOKENS = _tokens(token.c.scope_id == _PLACES.c.scope_id, token.c.node_id == _PLACES.c.node_id, IS_LIVE)
+PARKED_TOKENS = _tokens(
+    token.c.scope_id == _PLACES.c.scope_id,
+    token.c.node_id == _PLACES.c.node_id,
+    still(TokenState.WAITING, token.c.state),
+    IS_LIVE,
+)
 JOINS = sa.select(*JOIN.columns).where(
     parallel_join.c.scope_id == _PLACES.c.scope_id, parallel_join.c.node_id == _PLACES.c.node_id
 )
@@ -109,7 +112,7 @@ SUBSCRIPTIONS_WITHOUT_TOKEN = _subscriptions(
 CONDITIONS = _subscriptions(
     subscription.c.instance_id == GIVEN.c.id,
     IS_OPEN,
-    subscription.c.kind == fixed(SubscriptionKind.CONDITION),
+    still(SubscriptionKind.CONDITION, subscription.c.kind),
 )
 TASKS = _tasks(human_task.c.id == GIVEN.c.id)
 TASKS_OF_TOKENS = _tasks(human_task.c.token_id == GIVEN.c.id, IS_OPEN_TASK)

@@ -20,6 +20,8 @@ from support.postgres.databases import Databases, libpq_url
 from bpm_engine.store import changes as changing
 from bpm_engine.store import crowds, loading, messages, outbox, retention, rows, signals, timers, work
 from bpm_engine.store.clock import ManualClock
+from bpm_engine.store.config import StoreConfig
+from bpm_engine.store.postgresql import PostgreSQL
 from bpm_engine.store.store import Store
 from bpm_engine.store.types import EPOCH
 
@@ -116,6 +118,11 @@ FROM (SELECT n, gen_random_uuid() g FROM generate_series(1, 50000) n) made;
 """
 
 
+def _be_like_the_store(connection: psycopg.Connection) -> None:
+    for name, value in PostgreSQL(StoreConfig(url="postgresql://"))._session().items():
+        connection.execute(f"SET {name} = {value}")
+
+
 def explained(connection: psycopg.Connection, statement: sa.Executable) -> str:
     """The generic plan: prepared with parameters, explained with NULLs in their place."""
     compiled = statement.compile(dialect=sa.dialects.postgresql.psycopg.dialect())
@@ -123,8 +130,7 @@ def explained(connection: psycopg.Connection, statement: sa.Executable) -> str:
     text = compiled.string
     for number, name in enumerate(names, 1):
         text = text.replace(f"%({name})s", f"${number}")
-    connection.execute("SET random_page_cost = 1.1")  # as the store's own sessions have it
-    connection.execute("SET enable_bitmapscan = off")
+    _be_like_the_store(connection)
     connection.execute("SET plan_cache_mode = force_generic_plan")
     connection.execute(f"PREPARE plan AS {text.replace('%%', '%')}")
     nulls = f"({', '.join(['NULL'] * len(names))})" if names else ""
@@ -239,18 +245,22 @@ SELECT id, 'acme', id, id, 'order', 'Active', '{{}}', 1, 0, 0, 0, 0, 0, 0, now()
 FROM process_instance"""
 
 
+@pytest.mark.parametrize("known", [True, False])
 def test_of_many_that_wait_only_those_that_are_asked_for_are_looked_at(
-    postgresql_databases: Databases,
+    postgresql_databases: Databases, known: bool
 ) -> None:
-    """Without statistics of statuses, and with all of them waiting."""
+    """With all of them waiting; with statistics and without any, as in the first minute of a database."""
     many, few = 4_000, 100
     with postgresql_databases.clone(SCHEMA) as url, Store(url, ManualClock()) as store:
         with psycopg.connect(libpq_url(url), autocommit=True) as connection:
             for statement in WAITING:
                 connection.execute(statement.format(number=many))
-            connection.execute("VACUUM ANALYZE")
+            if known:
+                connection.execute("VACUUM ANALYZE")
             found = connection.execute("SELECT id::text, scope_id::text FROM token LIMIT %s", (few,))
-            tokens, scopes = (rows.ids(column) for column in zip(*found.fetchall(), strict=True))
+            token_ids, scope_ids = zip(*found.fetchall(), strict=True)
+        tokens, scopes = rows.ids(token_ids), rows.ids(scope_ids)
+        joins = rows.rows([(scope_id, "join") for scope_id in scope_ids])
         for statement, wanted in (
             (loading.TIMERS_OF_TOKENS, tokens),
             (loading.SUBSCRIPTIONS_OF_TOKENS, tokens),
@@ -262,6 +272,7 @@ def test_of_many_that_wait_only_those_that_are_asked_for_are_looked_at(
             (loading.CONDITIONS, scopes),
         ):
             assert touched(store, statement, {"ids": wanted}) < 10 * few
+        assert touched(store, loading.PARKED_TOKENS, {"given": joins}) < 10 * few
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -292,8 +303,7 @@ def touched(store: Store, statement: sa.Executable, values: dict[str, object]) -
     """The rows that its scans and joins have looked at, found or not."""
     compiled = statement.compile(dialect=store.database.engine.dialect)
     with psycopg.connect(libpq_url(store.config.url)) as connection:
-        for name, value in store.database._session().items():
-            connection.execute(f"SET {name} = {value}")
+        _be_like_the_store(connection)
         query = f"EXPLAIN (ANALYZE, FORMAT JSON) {compiled}"
         plan = connection.execute(query, dict(compiled.params) | values).fetchone()
         connection.rollback()
