@@ -9,7 +9,7 @@ import pytest
 from support.workers import wait_until
 
 from bpm_engine.errors import UnavailableError
-from bpm_engine.services.admission import LEAST, MOST, Kind, Turns
+from bpm_engine.services.admission import LEAST, MOST, PATIENCE, Kind, Turns
 
 TARGET = 0.2
 SLOW, QUICK = TARGET * 1.01, TARGET * 0.99
@@ -158,13 +158,13 @@ def test_a_crowd_waits_for_its_turn_but_in_a_standing_queue_nobody_waits_long() 
     with ExitStack() as calls:
         for _ in range(LEAST):
             calls.enter_context(turns.turn(Kind.MESSAGE))
-        assert turns._patience() == 1.0
+        assert turns._patience() == PATIENCE
         first.start()
         wait_until(lambda: turns._waiting == 1, "it waits")
-        now.seconds = 0.9
-        assert turns._patience() == 1.0
-        now.seconds = 1.1
+        now.seconds = 0.9 * PATIENCE
+        assert turns._patience() == PATIENCE
+        now.seconds = 1.1 * PATIENCE
         assert turns._patience() == TARGET
     first.leaves.set()
     first.join(20)
-    assert turns._patience() == 1.0, "the queue was empty"
+    assert turns._patience() == PATIENCE, "the queue was empty"
