@@ -137,8 +137,11 @@ GUARANTEES = (
             "store/test_due.py::test_two_sweepers_do_not_get_the_same_tree",
             "store/test_connections.py::"
             "test_the_server_is_asked_for_the_time_once_a_second_and_its_time_is_told",
+            "faults/test_wrong_clocks.py::test_no_timer_is_early_however_wrong_the_clocks_are",
         ),
-        "`make scale`: 1,000,000 overdue timers while workers are killed; 0 lost, 0 twice, 0 early.",
+        "`make scale`: 1,000,000 overdue timers while workers are killed; 0 lost, 0 twice, 0 early. 5,000 "
+        "fired by workers whose clocks are wrong by 5 minutes and by an hour, either way, while the clock of "
+        "the server is set forth and back: 0 early, 0 lost, 0 twice.",
     ),
     Guarantee(
         "A parallel join fires once per round, and takes one token from each incoming flow.",
@@ -222,9 +225,11 @@ GUARANTEES = (
             "faults/test_lost_workers.py::test_after_a_cancel_no_step_of_the_instance_is_applied",
             "races/test_races.py::test_any_order_of_statements_has_an_outcome_that_one_thread_could_have",
             "engine/test_engine_contention.py::test_of_cancel_and_complete_at_once_exactly_one_wins",
+            "faults/test_cancels.py::test_after_a_cancel_at_any_point_of_a_completion_nothing_is_applied",
         ),
         "Cancel, completion and timer in 4 orders of their statements, by seed, in every run of the tests: "
-        "one wins.",
+        "one wins. A worker stopped or killed at each of 12 points of a completion, cancelled there, on both "
+        "databases: 0 steps after the cancel.",
     ),
     Guarantee(
         "Work that keeps killing its workers is set apart, and others go on.",
@@ -232,8 +237,11 @@ GUARANTEES = (
         (
             "faults/test_lost_workers.py::test_a_token_that_kills_its_workers_is_set_apart_and_others_go_on",
             "faults/test_at_scale.py::test_one_percent_that_kills_its_workers_does_not_keep_the_others",
+            "faults/test_at_scale.py::test_what_kills_its_workers_leaves_the_others_most_of_their_pace",
         ),
-        "50 that kill their workers among 5,000, on PostgreSQL: 419 deaths, 50 incidents, 5,000 completed.",
+        "50 that kill their workers among 5,000, on PostgreSQL: 419 deaths, 50 incidents, 5,000 completed. "
+        "Meanwhile the others are slowed down: 1,000 quick ones took 39.6 s instead of 4.7 s beside 10 of "
+        "which 97 workers died, 12 % of the pace where 80 % is the aim.",
     ),
     Guarantee(
         "One instance, or one tenant, cannot exhaust the engine.",
@@ -242,6 +250,8 @@ GUARANTEES = (
         "tenant.",
         (
             "engine/test_engine_borders.py::test_what_just_fits_is_served_and_one_more_is_not",
+            "engine/test_engine_tenant_limits.py::"
+            "test_a_tenant_with_lower_limits_is_held_to_them_and_others_are_not",
             "unit/core/test_core_flow.py::test_an_endless_loop_of_automatic_nodes_becomes_an_incident",
             "unit/core/test_core_flow.py::test_a_token_explosion_stops_at_the_limit_with_nothing_half_done",
             "unit/core/test_core_activities.py::test_a_process_that_calls_itself_stops_at_the_depth_limit",
@@ -252,7 +262,8 @@ GUARANTEES = (
             "test_a_tenant_with_too_many_unfinished_instances_starts_no_process",
             "engine/test_engine_admission.py::test_a_message_that_an_instance_waits_for_is_never_refused",
         ),
-        "17 limits, each from both sides: what just fits is served, one more is not.",
+        "17 limits, each from both sides: what just fits is served, one more is not; 17 that can be set for "
+        "one tenant, each beside a tenant without.",
     ),
     Guarantee(
         "A start with an idempotency key happens once; the same start again answers with the same instance.",
