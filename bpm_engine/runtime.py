@@ -73,7 +73,7 @@ class Runtime:
         self.value_limits = _per_tenant(config, _value_limits)
         self.worker = config.worker_id or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.observers = Observers()
-        self.turns = Turns(config.latency, config.backlog, self.observers.refused)
+        self.turns = Turns(config.latency, self.observers.refused)
         self.spares_lists = False  # by the age of work: whoever looks operates the engine
         self.step = Step(self.cache, _policy(config, self.handlers))
         self.committer = Committer(

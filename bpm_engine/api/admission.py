@@ -52,7 +52,7 @@ class Admission:
             for key in started:
                 self._refuse(tx, key)
             if kept and not started:
-                self._caller.runtime.turns.refuse_behind(tx, Kind.MESSAGE)
+                self._caller.runtime.turns.refuse_behind(tx, Kind.MESSAGE, self._caller.config.backlog)
             if kept and most and not started and crowds.is_buffer_full(tx, tenant, most):
                 raise UnavailableError(
                     f"{most} messages of tenant {tenant!r} wait already and nobody takes them "
@@ -65,7 +65,7 @@ class Admission:
 
     def _refuse(self, tx: Transaction, definition_key: str) -> None:
         tenant, config = self._caller.tenant, self._caller.config
-        self._caller.runtime.turns.refuse_behind(tx, Kind.START)
+        self._caller.runtime.turns.refuse_behind(tx, Kind.START, config.backlog)
         limit, most = config.instances, config.tenant_instances
         if limit and crowds.is_process_crowded(tx, tenant, definition_key, limit):
             raise UnavailableError(

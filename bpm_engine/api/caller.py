@@ -53,7 +53,7 @@ class Caller:
         turns = self.runtime.turns
         with turns.turn(Kind.LIST), self.reading() as tx:
             if not self.runtime.spares_lists:
-                turns.refuse_behind(tx, Kind.LIST)
+                turns.refuse_behind(tx, Kind.LIST, self.config.backlog)
             yield tx
 
     def turn(self, kind: Kind, connection: sa.Connection | None) -> AbstractContextManager[None]:

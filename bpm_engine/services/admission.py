@@ -51,20 +51,17 @@ AGES = {Kind.LIST: 0.5, Kind.START: 1.0, Kind.MESSAGE: 2.0}
 
 
 class Turns:
-    """Thread-safe. `target`: seconds that a transaction should take at most; `backlog`: seconds that work may
-    wait for a worker until nothing more is started; 0 of either: any time. `refused` is told of each call
-    that was."""
+    """Thread-safe. `target`: seconds that a transaction should take at most; 0: any time. `refused` is told
+    of each call that was."""
 
     def __init__(
         self,
         target: float,
-        backlog: float = 0.0,
         refused: Callable[[str], None] = lambda kind: None,
         now: Callable[[], float] = monotonic,
         patience: float = PATIENCE,
     ) -> None:
         self._target = target
-        self._backlog = backlog
         self._refused = refused
         self._now = now
         self._longest = patience
@@ -89,18 +86,19 @@ class Turns:
         finally:
             self._leave()
 
-    def refuse_behind(self, tx: Transaction, kind: Kind) -> None:
+    def refuse_behind(self, tx: Transaction, kind: Kind, backlog: float) -> None:
         """Refuse a call while the work that is next waits for too long: by its age, not by its number, since
-        how much is too much depends on the workers."""
-        since = work.oldest_ready(tx) if self._backlog else None
+        how much is too much depends on the workers. `backlog`: seconds after which nothing more is started;
+        0: never."""
+        since = work.oldest_ready(tx) if backlog else None
         if since is None:
             return
-        waited, most = (tx.now() - since).total_seconds(), self._backlog * AGES[kind]
+        waited, most = (tx.now() - since).total_seconds(), backlog * AGES[kind]
         if waited > most:
             self._refused(kind.name.lower())
             raise UnavailableError(
                 f"work has waited for {waited:.0f} s, and there are no {NAMES[kind]} while it waits for more "
-                f"than {most:g} s (setting `backlog`: {self._backlog:g} s); nothing was done, try again "
+                f"than {most:g} s (setting `backlog`: {backlog:g} s); nothing was done, try again "
                 "later, or run more workers"
             )
 

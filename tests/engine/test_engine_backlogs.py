@@ -83,6 +83,7 @@ def test_a_step_reads_the_root_scope_and_nothing_that_its_worker_holds(
     assert submission is not None
     sa.event.listen(runtime.store.database.engine, "before_cursor_execute", note)
     runtime.committer.perform([submission])
+    sa.event.remove(runtime.store.database.engine, "before_cursor_execute", note)
     assert read == ["scope"]
     assert engine.instances.get(instance.id).status == "Completed"
 
