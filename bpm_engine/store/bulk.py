@@ -22,6 +22,7 @@ import msgspec
 import sqlalchemy as sa
 from msgspec.structs import astuple
 from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from bpm_engine.crash import crash_point
 from bpm_engine.store.rows import row_source
@@ -40,11 +41,10 @@ Conversion = tuple[int, Callable[[Any], Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """The statement for one row, spelt for one database."""
+    """The statement for one row, spelt for one database, with NULL in the place of some columns."""
 
     text: str
     arrange: Callable[[Sequence[Any]], tuple[Any, ...]]  # the columns and the time, as the text wants them
-    conversions: list[Conversion]
 
 
 class Bulk:
@@ -56,7 +56,7 @@ class Bulk:
         self,
         columns: Sequence[sa.Column[Any]],
         whole: Callable[[sa.Subquery], sa.Insert | sa.Update],
-        each: sa.Executable,
+        each: Callable[[Values], sa.Insert | sa.Update],
         *,
         row: MakeRow | None = None,
         fenced: bool = False,
@@ -66,7 +66,8 @@ class Bulk:
         self._whole = whole
         self._each = each
         self.fenced = fenced
-        self._prepared: dict[str, _Prepared] = {}
+        self._conversions: dict[str, list[Conversion]] = {}
+        self._prepared: dict[tuple[str, frozenset[int]], _Prepared] = {}
 
     def member(self, number: int) -> sa.CTE:
         """Of a statement that writes several tables: its rows come in the parameter of that number."""
@@ -81,33 +82,47 @@ class Bulk:
         return given if self._row is None else [self._row(record) for record in given]
 
     def execute_each(self, tx: Transaction, rows: Iterable[Row]) -> int:
-        """One by one; how many rows were written."""
-        prepared = self._prepare(tx.connection.dialect)
-        now = Instant.dialect_impl(tx.connection.dialect).bind_processor(tx.connection.dialect)
-        assert now is not None
+        """One by one; how many rows were written. A column that is empty in all of them is not bound: the
+        driver takes longer for a None than for any other value.
+        """
+        dialect = tx.connection.dialect
         columns = list(
             zip(*(astuple(row) if isinstance(row, msgspec.Struct) else row for row in rows), strict=True)
         )
-        for i, convert in prepared.conversions:
-            columns[i] = _converted(columns[i], convert)
-        columns.append((now(tx.now()),) * len(columns[0]))
+        number = len(columns[0])
+        empty = frozenset(i for i, column in enumerate(columns) if column.count(None) == number)
+        for i, convert in self._conversions_for(dialect):
+            if i not in empty:
+                columns[i] = _converted(columns[i], convert)
+        now = Instant.dialect_impl(dialect).bind_processor(dialect)
+        assert now is not None
+        columns.append((now(tx.now()),) * number)
+        prepared = self._prepare(dialect, empty)
         values = list(zip(*prepared.arrange(columns), strict=True))
         return tx.connection.exec_driver_sql(prepared.text, values).rowcount
 
-    def _prepare(self, dialect: Dialect) -> _Prepared:
-        if dialect.name not in self._prepared:
-            compiled = self._each.compile(dialect=dialect)  # type: ignore[attr-defined]
-            names = [*(PREFIX + column.name for column in self._columns), "now"]
+    def _conversions_for(self, dialect: Dialect) -> list[Conversion]:
+        if dialect.name not in self._conversions:
             processors = (
                 (i, column.type.dialect_impl(dialect).bind_processor(dialect))
                 for i, column in enumerate(self._columns)
             )
-            self._prepared[dialect.name] = _Prepared(
+            self._conversions[dialect.name] = [(i, convert) for i, convert in processors if convert]
+        return self._conversions[dialect.name]
+
+    def _prepare(self, dialect: Dialect, empty: frozenset[int]) -> _Prepared:
+        """Batches of one kind leave the same columns empty, so that the same few statements come again."""
+        key = dialect.name, empty
+        if key not in self._prepared:
+            compiled = self._each(_parameters(self._columns, empty)).compile(dialect=dialect)
+            names = [*(PREFIX + column.name for column in self._columns), "now"]
+            assert isinstance(compiled, SQLCompiler)
+            assert compiled.positiontup is not None
+            self._prepared[key] = _Prepared(
                 text=compiled.string,
                 arrange=itemgetter(*(names.index(name) for name in compiled.positiontup)),
-                conversions=[(i, convert) for i, convert in processors if convert],
             )
-        return self._prepared[dialect.name]
+        return self._prepared[key]
 
 
 def _converted(column: tuple[Any, ...], convert: Callable[[Any], Any]) -> tuple[Any, ...]:
@@ -181,8 +196,10 @@ def inserting(
     def whole(source: sa.Subquery) -> sa.Insert:
         return table.insert().from_select(names, sa.select(*source.c, *constants.values()))
 
-    given = _parameters(columns)
-    return Bulk(columns, whole, table.insert().values(**given, **constants), row=row)
+    def each(given: Values) -> sa.Insert:
+        return table.insert().values(**given, **constants)
+
+    return Bulk(columns, whole, each, row=row)
 
 
 def updating(
@@ -197,8 +214,11 @@ def updating(
     def whole(source: sa.Subquery) -> sa.Update:
         return build(dict(source.c.items()))
 
-    return Bulk(columns, whole, build(_parameters(columns)), row=row, fenced=fenced)
+    return Bulk(columns, whole, build, row=row, fenced=fenced)
 
 
-def _parameters(columns: Sequence[sa.Column[Any]]) -> dict[str, sa.ColumnElement[Any]]:
-    return {column.name: sa.bindparam(PREFIX + column.name, type_=column.type) for column in columns}
+def _parameters(columns: Sequence[sa.Column[Any]], empty: frozenset[int]) -> Values:
+    return {
+        column.name: sa.null() if i in empty else sa.bindparam(PREFIX + column.name, type_=column.type)
+        for i, column in enumerate(columns)
+    }

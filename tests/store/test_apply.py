@@ -290,6 +290,22 @@ def test_whatever_changes_of_a_token_is_written(store: Store) -> None:
     assert str(read(store, records.TOKEN)) == str(sorted(second.tokens.updated, key=lambda t: t.id))
 
 
+@pytest.mark.parametrize("emptied", [1, 2], ids=["in one row", "in all rows"])
+def test_what_is_emptied_is_written(store: Store, emptied: int) -> None:
+    """A column that is empty in a whole batch may be left out of what is bound, not of what is written."""
+    nullable = [name for name in TOKEN_CHANGES if schema.token.c[name].nullable]
+    filled = {name: TOKEN_CHANGES[name] for name in nullable}
+    first = sample.started(sample.instance(), sample.instance(), **filled)
+    apply(store, first)
+    second = Changes()
+    second.tokens.updated = [
+        replace(token, version=token.version + 1, **(dict.fromkeys(nullable) if n < emptied else {}))
+        for n, token in enumerate(first.tokens.inserted)
+    ]
+    apply(store, second)
+    assert read(store, records.TOKEN) == sorted(second.tokens.updated, key=lambda t: t.id)
+
+
 def test_whatever_changes_of_a_scope_is_written(store: Store) -> None:
     assert {*SCOPE_CHANGES} == {*changing._WHOLE}
     first = sample.started(*(sample.instance() for _ in SCOPE_CHANGES))
