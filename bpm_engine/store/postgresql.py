@@ -39,8 +39,8 @@ AWAY = ("08", "57P0", "53300", "25P03", "57014")  # by beginning: connection, sh
 FULL = ("53100", "53200")
 RESTING_SINCE = "bpm_engine.resting_since"
 RESTED = 1.0  # seconds in the pool after which a connection is tested before it is used
-# Statements are few and come again and again. Planning one that writes all tables takes the server some 0.5 ms
-# beside 0.75 ms for running it for one step; it keeps the plan of a prepared one after five runs.
+# Statements are few and come again and again. Planning one that writes all tables takes some 0.5 ms, beside
+# 0.75 ms for running it for one step; the server keeps the plan of a prepared one after five runs.
 SEEN_BEFORE = 1  # runs before a statement is prepared
 PREPARED = 500  # statements kept prepared by a connection
 READ_OUR_WAY = [psycopg.adapters.types[name].oid for name in ("uuid", "json", "jsonb")]
