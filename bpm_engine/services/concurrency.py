@@ -14,25 +14,31 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 logger = logging.getLogger("bpm_engine.executor")
 
 PATIENCE = 0.004  # seconds between two looks at how the queue moves
 PACE = 40  # items in that time: as many as an interpreter can commit
 WATCHER = 1
+HANDFUL = 32  # results that are told together at most
 
 
-class Threads(Generic[T]):
-    """`run` is called with each item, by one of `size` threads, first come first served.
+class Threads(Generic[T, R]):
+    """`run` is called with each item, by one of `size` threads, first come first served; `tell` with what it
+    returned.
 
     Quick handlers need no second thread: the interpreter runs one at a time, and passing the turn around
-    takes longer than they do. So while the queue moves at PACE, nobody joins those at work. One idle thread
-    watches meanwhile and joins when the queue has not moved as fast: a handler may be at work for long.
+    takes longer than they do. So while the queue moves at PACE, nobody joins those at work, and results are
+    told by the handful. One idle thread watches meanwhile. When the queue has not moved as fast, it tells
+    what there is and joins: a handler may be at work for long.
     """
 
-    def __init__(self, size: int, run: Callable[[T], None]) -> None:
+    def __init__(self, size: int, run: Callable[[T], R], tell: Callable[[list[R]], None]) -> None:
         self._size = size
         self._run = run
+        self._tell = tell
         self._items: deque[T] = deque()
+        self._results: list[R] = []  # not told yet
         self._changed = threading.Condition()
         self._crew = 0  # the number of the threads that belong together: others after each close
         self._idle = 0
@@ -58,6 +64,7 @@ class Threads(Generic[T]):
         with self._changed:
             items = list(self._items)
             self._items.clear()
+            self._tell_results()
             return items
 
     def close(self) -> None:
@@ -82,17 +89,40 @@ class Threads(Generic[T]):
                 self._at_work += 1
                 self._grow(WATCHER)
                 while self._items and crew == self._crew:
-                    item = self._take()
-                    self._changed.release()
-                    try:
-                        self._run(item)
-                    except Exception:
-                        logger.exception("the executor failed around a handler; its lease will run out")
-                    finally:
-                        self._changed.acquire()
+                    self._run_next()
+                self._tell_results()
                 if crew == self._crew:
                     self._at_work -= 1
                     self._idle += 1
+
+    def _run_next(self) -> None:
+        """The lock is not held while a handler runs. Nobody would tell what is done before one that may take
+        long, if it is the last of the queue, or nobody watches."""
+        item = self._take()
+        is_watched = self._is_brisk and self._idle and self._items
+        if not is_watched or len(self._results) >= HANDFUL:
+            self._tell_results()
+        result: list[R] = []
+        self._changed.release()
+        try:
+            result.append(self._run(item))
+        except Exception:
+            logger.exception("the executor failed around a handler; its lease will run out")
+        finally:
+            self._changed.acquire()
+            self._results += result
+
+    def _tell_results(self) -> None:
+        if not self._results:
+            return
+        results, self._results = self._results, []
+        self._changed.release()
+        try:
+            self._tell(results)
+        except Exception:
+            logger.exception("the executor failed behind a handler; its lease will run out")
+        finally:
+            self._changed.acquire()
 
     def _is_needed(self, crew: int) -> bool:
         """Once there is an item for one more thread. False: the thread is to end."""
@@ -119,6 +149,8 @@ class Threads(Generic[T]):
             return False
         self._is_watched = False
         is_slow = not is_over and self._taken - taken < PACE
+        if is_slow:
+            self._tell_results()
         self._is_brisk = self._is_brisk and not is_slow
         return is_slow
 

@@ -16,7 +16,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from time import monotonic
 from types import MappingProxyType
 from typing import Literal
@@ -63,6 +62,8 @@ CHAIN = 20  # direct hand-offs in a row on one place, so that claims, and with t
 
 CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
 HERE = 100  # tokens claimed at once in the foreground
+Ended = tuple[Running, Stimulus | None]  # a run, and what to hand in; None: it has committed its own step
+EXECUTING = TokenState.EXECUTING
 ANY = frozenset({""})  # the prefix of every topic
 AGAIN = timedelta(seconds=1)  # until a handler runs again that had to end for our sake
 TURNS = 8  # of claims while there is more than fits: one of them begins at the end of the queue
@@ -116,7 +117,7 @@ class Executor:
         self._transactions = threading.BoundedSemaphore(config.transactions)
         self._suspecting = threading.Lock()
         self._suspect = False  # whether a token runs that may have killed its last workers
-        self._threads: Threads[Running] = Threads(config.threads, self._run_sync)
+        self._threads: Threads[Running, Ended] = Threads(config.threads, self._run_sync, self._end)
         self._loop = EventLoop()
 
     # -------------------------------------------------------------- claiming
@@ -254,19 +255,34 @@ class Executor:
 
     # -------------------------------------------------------------- direct hand-off
 
-    def handoff(self, token: Token, chain: int, now: datetime) -> Token | None:
-        """Called inside a commit: whether this worker takes the token on at once, under a lease."""
+    def handoff(self, offers: Sequence[tuple[Token, int]], now: datetime) -> list[Token | None]:
+        """Called inside a commit: which tokens this worker takes on at once, under a lease."""
+        wanted = {
+            index: handler
+            for index, (token, chain) in enumerate(offers)
+            if (handler := self._takes_on(token, chain)) is not None
+        }
+        answers: list[Token | None] = [None] * len(offers)
+        took = self._places.take_each((handler, not offers[index][1]) for index, handler in wanted.items())
+        until = {handler.topic: now + self.hands.lease(handler) for handler in wanted.values()}
+        for (index, handler), has_place in zip(wanted.items(), took, strict=True):
+            if has_place:
+                answers[index] = replace(
+                    offers[index][0],
+                    state=EXECUTING,
+                    lease_owner=self._config.worker,
+                    lease_until=until[handler.topic],
+                )
+        return answers
+
+    def _takes_on(self, token: Token, chain: int) -> Handler | None:
+        """What was just recovered goes through a claim, which knows whom to suspect."""
         handler = self._handlers.get(token.topic or "")
         if handler is None or self._draining or not self._is_mine(handler.topic):
             return None
-        if handler.topic in self.breakers.open:
+        if token.recoveries or chain > CHAIN or handler.topic in self.breakers.open:
             return None
-        if token.recoveries:  # what was just recovered goes through a claim, which knows whom to suspect
-            return None
-        if chain > CHAIN or not self._places.take(handler, is_new=not chain):
-            return None
-        until = now + self.hands.lease(handler)
-        return replace(token, state=TokenState.EXECUTING, lease_owner=self._config.worker, lease_until=until)
+        return handler
 
     def accept(self, handed: list[claims.Work]) -> None:
         """The commit that handed tokens over is known: begin them, and take them out of the list. Their
@@ -287,10 +303,8 @@ class Executor:
 
     def reject(self, tokens: list[Token]) -> None:
         """The commit that handed tokens over did not happen: their places are free again."""
-        for token in tokens:
-            handler = self._handlers.get(token.topic or "")
-            if handler is not None:
-                self._leave(handler)
+        handlers = (self._handlers.get(token.topic or "") for token in tokens)
+        self._places.leave([handler for handler in handlers if handler is not None])
 
     def handles(self, topic: str) -> bool:
         """Whether this worker takes such work, now or when it has room."""
@@ -299,12 +313,14 @@ class Executor:
     def _is_mine(self, topic: str) -> bool:
         return not self._config.prefixes or topic.startswith(self._config.prefixes)
 
-    def _leave(self, handler: Handler, running: Running | None = None, *, returning: bool = False) -> None:
-        """`returning`: its result is handed in, and the token may come back."""
-        if running is not None and not returning:
-            self.hands.leave(running)
-        self._places.leave(handler, returning=returning)
-        if running is not None and self._is_suspect(running.claimed.token):
+    def _leave(self, running: Running) -> None:
+        """It has ended, and nothing is handed in."""
+        self.hands.leave(running)
+        self._places.leave([running.handler])
+        self._forget_suspects([running])
+
+    def _forget_suspects(self, ended: Sequence[Running]) -> None:
+        if self._suspect and any(self._is_suspect(running.claimed.token) for running in ended):
             self._suspect = False
             self._store.wakeups.notify({News.WORK})  # others may wait for their turn
 
@@ -328,7 +344,8 @@ class Executor:
         for claimed in admitted:
             handler = self._handlers.get(claimed.token.topic or "")
             if handler is None:
-                self._hand_in(self._without_handler(claimed), HandedIn(claimed, self._config.lease))
+                handed_in = HandedIn(claimed, self._config.lease, self._without_handler(claimed))
+                self._hand_in([handed_in])
             else:
                 begun.append(self._running(claimed, handler))
         self._start(begun)
@@ -356,7 +373,7 @@ class Executor:
                 del left[0]
         except BaseException:  # nobody may go on extending the leases of what does not run
             for running in left:
-                self._leave(running.handler, running)
+                self._leave(running)
             raise
 
     def _running(self, claimed: claims.Work, handler: Handler) -> Running:
@@ -385,20 +402,20 @@ class Executor:
             correlation_id=instance.correlation_id,
             variables=claimed.variables,
             properties=known.properties if known is not None else NONE,
-            _heartbeat=partial(self.hands.extend_one, token.id),
+            _heartbeat=self.hands.extend_one,
             _takes_value=known is not None and known.result_variable is not None,
             _secrets=self._config.secrets,
         )
 
-    def _run_sync(self, running: Running) -> None:
+    def _run_sync(self, running: Running) -> Ended:
         begun = monotonic()
         try:
             answer = self._run(running)
         except BaseException:  # no fault of the handler, but ours: nobody may go on extending its lease
-            self._leave(running.handler, running)
+            self._leave(running)
             raise
         self._places.note_duration(monotonic() - begun)
-        self._end(running, answer)
+        return self._judged(running, answer)
 
     def _run(self, running: Running) -> Stimulus | None:
         """What to hand in; None: a transactional handler has committed its own step."""
@@ -447,7 +464,7 @@ class Executor:
             stimulus = failed(running, RetryLater(AGAIN) if self._draining else error)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its answer
             stimulus = failed(running, error)
-        self._end(running, stimulus)
+        self._end([self._judged(running, stimulus)])
 
     def _completed(self, running: Running, result: object) -> Stimulus:
         crash_point(RETURNED)
@@ -461,15 +478,23 @@ class Executor:
             return WorkFailed(claim=running.claim, failure=failure, final=True)
         return WorkCompleted(claim=running.claim, variables=variables)
 
-    def _end(self, running: Running, stimulus: Stimulus | None) -> None:
-        """Its place is free for what the token needs next, and kept from claims until that is known."""
-        handler = running.handler
+    def _judged(self, running: Running, stimulus: Stimulus | None) -> Ended:
         if not running.given_up:
             stimulus = self._caution.judged(running, stimulus, is_busy=self._is_behind)
-        if stimulus is None or running.given_up:
-            self._leave(handler, running)
-            return
-        self._hand_in(stimulus, HandedIn(running.claimed, running.lease, handler), running)
+        return running, stimulus
+
+    def _end(self, ended: Sequence[Ended]) -> None:
+        """Their places are free for what the tokens need next, and kept from claims until that is known."""
+        handed_in = []
+        returning = []
+        for running, stimulus in ended:
+            if stimulus is None or running.given_up:
+                self._leave(running)
+            else:
+                handed_in.append(HandedIn(running.claimed, running.lease, stimulus, running.handler))
+                returning.append(running)
+        if handed_in:
+            self._hand_in(handed_in, returning)
 
     def _withdraw(self, handler: Handler) -> None:
         """Give back what waits here for a thread: it would only fail, and use up its attempts."""
@@ -480,17 +505,19 @@ class Executor:
         self._threads.put([running for running in waiting if running.handler.topic != handler.topic])
         self._give_back([running.claim for running in unwanted])
         for running in unwanted:
-            self._leave(running.handler, running)
+            self._leave(running)
 
-    def _hand_in(self, stimulus: Stimulus, handed_in: HandedIn, running: Running | None = None) -> None:
-        """Until it is committed the lease is extended, and it is tried again as often as needed."""
-        self.hands.hand_in(handed_in, running)
-        if running is not None:
-            self._leave(running.handler, running, returning=True)
-        submission = self._submission(handed_in.claimed, stimulus)
-        submission.patient = True
-        submission.done = self._settled
-        self._committer.submit([submission])
+    def _hand_in(self, handed_in: Sequence[HandedIn], ended: Sequence[Running] = ()) -> None:
+        """Until they are committed their leases are extended, and they are tried again as often as needed."""
+        self.hands.hand_in(handed_in, ended)
+        if ended:
+            self._places.leave((running.handler for running in ended), returning=True)
+            self._forget_suspects(ended)
+        submissions = [self._submission(each.claimed, each.stimulus) for each in handed_in]
+        for submission in submissions:
+            submission.patient = True
+            submission.done = self._settled
+        self._committer.submit(submissions)
 
     def _settled(self, submissions: Sequence[Submission], error: BaseException | None) -> None:
         claims = {claim: s for s in submissions if (claim := claim_of(s.stimulus)) is not None}
@@ -511,11 +538,14 @@ class Executor:
     def give_up_overdue(self) -> int:
         """The attempts of sync handlers whose time is up have failed; how many."""
         overdue = self.hands.give_up_overdue()
+        late = []
         for running in overdue:
             failure = Failure(code="timeout", message=f"no result after {running.handler.timeout}")
             stimulus = WorkFailed(claim=running.claim, failure=failure, policy=running.handler.retry)
             judged = self._caution.failed(running, stimulus, is_busy=self._is_behind)
-            self._hand_in(judged, HandedIn(running.claimed, running.lease))
+            late.append(HandedIn(running.claimed, running.lease, judged))
+        if late:
+            self._hand_in(late)
         return len(overdue)
 
     # -------------------------------------------------------------- the end
@@ -526,7 +556,7 @@ class Executor:
         waiting = self._threads.withdraw()
         self._give_back([running.claim for running in waiting])
         for running in waiting:
-            self._leave(running.handler, running)
+            self._leave(running)
         for running in self.hands.wait_until_empty(timeout):
             running.work.cancelled = True
         self._threads.close()

@@ -77,11 +77,12 @@ class Hands:
 
     # -------------------------------------------------------------- results
 
-    def hand_in(self, handed_in: HandedIn, running: Running | None = None) -> None:
-        """Until it is settled its lease is extended. `running`: the run that it is the result of."""
+    def hand_in(self, handed_in: Iterable[HandedIn], ended: Iterable[Running] = ()) -> None:
+        """Until they are settled their leases are extended. `ended`: the runs whose results they are."""
         with self._lock:
-            self._handed_in[handed_in.claimed.claim] = handed_in
-            if running is not None:
+            for each in handed_in:
+                self._handed_in[each.claimed.claim] = each
+            for running in ended:
                 self._remove(running)
 
     def settle(self, claims: Iterable[Claim]) -> dict[Claim, HandedIn]:

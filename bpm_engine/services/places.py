@@ -50,20 +50,29 @@ class Places:
         one instance would otherwise take them all, and whoever comes beside them would wait for a wave.
         """
         with self._lock:
-            if not self._has(handler, is_new=is_new):
-                return False
-            self._taken[handler.is_async] += 1
-            self._topics[handler.topic] += 1
-            return True
+            return self._take(handler, is_new=is_new)
 
-    def leave(self, handler: Handler, *, returning: bool = False) -> None:
+    def take_each(self, wanted: Iterable[tuple[Handler, bool]]) -> list[bool]:
+        """The same for each of these handlers, and whether its work is new."""
+        with self._lock:
+            return [self._take(handler, is_new=is_new) for handler, is_new in wanted]
+
+    def _take(self, handler: Handler, *, is_new: bool) -> bool:
+        if not self._has(handler, is_new=is_new):
+            return False
+        self._taken[handler.is_async] += 1
+        self._topics[handler.topic] += 1
+        return True
+
+    def leave(self, handlers: Iterable[Handler], *, returning: bool = False) -> None:
         """`returning`: until `returned` is told."""
         with self._lock:
-            self._taken[handler.is_async] -= 1
-            self._topics[handler.topic] -= 1
-            if returning:
-                self._returning[handler.is_async] += 1
-            else:
+            for handler in handlers:
+                self._taken[handler.is_async] -= 1
+                self._topics[handler.topic] -= 1
+                if returning:
+                    self._returning[handler.is_async] += 1
+            if not returning:
                 self._changed.notify_all()
 
     def returned(self, handlers: Iterable[Handler]) -> None:

@@ -41,6 +41,7 @@ class HandedIn(msgspec.Struct, frozen=True):
 
     claimed: claims.Work
     lease: timedelta  # extended until it is committed
+    stimulus: Stimulus
     handler: Handler | None = None  # whose place is kept meanwhile
 
 

@@ -134,9 +134,9 @@ class Policy:
     message_ttl: timedelta = timedelta(hours=1)  # of messages that processes throw
 
 
-Handoff = Callable[[Token, int, datetime], Token | None]
-"""Asked for each token that becomes Ready: the same token under a lease of this worker, or None. The number
-says how many tasks in a row it has been this worker's already; none is a token that somebody else made."""
+Handoff = Callable[[Sequence[tuple[Token, int]], datetime], Sequence[Token | None]]
+"""Asked for the tokens that become Ready: each under a lease of this worker, or None. The numbers say how
+many tasks in a row they have been this worker's already; none is a token that somebody else made."""
 
 
 class Step:
@@ -345,23 +345,27 @@ class _Game:
 
     def hand_off(self, made: Changes, handoff: Handoff) -> list[Work]:
         """Write what this worker can do next as claimed already, in the same statement."""
-        now = self._tx.now()
+        places = [
+            (tokens, index)
+            for tokens in (made.tokens.inserted, made.tokens.updated)
+            for index, token in enumerate(tokens)
+            if token.state is READY and token.topic is not None and not token.held
+        ]
+        if not places:
+            return []
+        offers = [(token := tokens[index], self._chains.get(token.id, 0)) for tokens, index in places]
         scopes = {scope.id: scope for rows in (made.scopes.updated, made.scopes.inserted) for scope in rows}
         instances = {i.id: i for i in (*made.instances.inserted, *made.instances.updated)}
         work = []
-        for tokens in (made.tokens.inserted, made.tokens.updated):
-            for index, token in enumerate(tokens):
-                if token.state is not READY or token.held or token.topic is None:
-                    continue
-                chain = self._chains.get(token.id, 0)
-                claimed = handoff(token, chain, now)
-                if claimed is None:
-                    continue
-                tokens[index] = claimed
-                instance = instances.get(token.instance_id) or self._snapshot.instances[token.instance_id]
-                root = scopes.get(instance.id) or self._snapshot.scopes[instance.id]
-                variables = self._visible(claimed, scopes, made.patches)
-                work.append(Work(claimed, instance, variables, claim_on(claimed), root.seq, chain + 1))
+        answers = handoff(offers, self._tx.now())
+        for (tokens, index), (_, chain), claimed in zip(places, offers, answers, strict=True):
+            if claimed is None:
+                continue
+            tokens[index] = claimed
+            instance = instances.get(claimed.instance_id) or self._snapshot.instances[claimed.instance_id]
+            root = scopes.get(instance.id) or self._snapshot.scopes[instance.id]
+            variables = self._visible(claimed, scopes, made.patches)
+            work.append(Work(claimed, instance, variables, claim_on(claimed), root.seq, chain + 1))
         return work
 
     def _visible(self, token: Token, changed: dict[str, Scope], patches: dict[str, Variables]) -> Variables:

@@ -19,7 +19,7 @@ def test_what_a_commit_makes_leaves_a_quarter_to_claims() -> None:
 def test_a_token_that_goes_on_keeps_its_place() -> None:
     places = Places(threads=4, tasks=0, most=4)
     assert all(places.take(HANDLER) for _ in range(4))
-    places.leave(HANDLER, returning=True)
+    places.leave([HANDLER], returning=True)
     assert places.wait(0, has_async=False) == 0, "its result is on its way"
     assert places.take(HANDLER), "and so is its next step"
     places.returned([HANDLER])

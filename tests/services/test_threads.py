@@ -7,11 +7,17 @@ from collections.abc import Callable
 
 from support.workers import wait_until
 
-from bpm_engine.services.concurrency import PACE, Threads
+from bpm_engine.services.concurrency import HANDFUL, PACE, Threads
 
 
-def _threads(size: int, run: Callable[[int], None]) -> Threads[int]:
-    return Threads(size, run)
+def _threads(
+    size: int, run: Callable[[int], None], tell: Callable[[list[int]], None] = lambda results: None
+) -> Threads[int, int]:
+    def run_and_return(item: int) -> int:
+        run(item)
+        return item
+
+    return Threads(size, run_and_return, tell)
 
 
 def test_items_are_run_once_each_in_the_order_of_their_coming() -> None:
@@ -91,4 +97,61 @@ def test_what_is_withdrawn_is_not_run() -> None:
     assert threads.withdraw() == [2, 3]
     gate.set()
     wait_until(lambda: seen == [1], "only the first has run")
+    threads.close()
+
+
+def test_the_results_of_quick_items_are_told_by_the_handful() -> None:
+    told: list[list[int]] = []
+    threads = _threads(4, lambda item: None, told.append)
+    for start in range(0, 100 * PACE, PACE):
+        threads.put(range(start, start + PACE))
+    wait_until(lambda: sum(map(len, told)) == 100 * PACE, "all are told")
+    assert sorted(item for results in told for item in results) == list(range(100 * PACE))
+    assert max(map(len, told)) == HANDFUL
+    threads.close()
+
+
+def test_no_result_waits_for_a_slow_item_behind_it() -> None:
+    """Neither in the middle of a quick queue, nor at its end, nor with a single thread."""
+    for size in (1, 2, 4):
+        gate = threading.Event()
+        told: list[int] = []
+
+        def run(item: int, gate: threading.Event = gate) -> None:
+            if item < 0:
+                gate.wait(20)
+
+        threads = _threads(size, run, told.extend)
+        for _ in range(50):
+            threads.put(range(1, 4 * PACE + 1))
+        wait_until(lambda told=told: len(told) == 200 * PACE, "the quick ones are told")
+        told.clear()
+        threads.put([1, 2, 3, -1])
+        wait_until(lambda told=told: told == [1, 2, 3], "what came before the last one is told")
+        gate.set()
+        wait_until(lambda told=told: len(told) == 4, "and so is the last")
+        gate.clear()
+        told.clear()
+        threads.put([1, 2, -1, 3, 4])
+        wait_until(lambda told=told: {1, 2} <= set(told), "what came before a slow one is told")
+        gate.set()
+        wait_until(lambda told=told: sorted(told) == [-1, 1, 2, 3, 4], "all are told")
+        threads.close()
+
+
+def test_what_is_done_is_told_when_the_rest_is_withdrawn() -> None:
+    gate = threading.Event()
+    told: list[int] = []
+
+    def run(item: int) -> None:
+        if item < 0:
+            gate.wait(20)
+
+    threads = _threads(1, run, told.extend)
+    threads.put([1, -1, 2])
+    wait_until(lambda: threads._at_work == 1 and threads._items and threads._items[0] == 2, "it is at work")
+    assert threads.withdraw() == [2]
+    assert told == [1]
+    gate.set()
+    wait_until(lambda: told == [1, -1], "and so is what was at work")
     threads.close()
