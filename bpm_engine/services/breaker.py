@@ -54,6 +54,14 @@ class Breakers:
         """The topics to leave alone, but for trials."""
         return self._open
 
+    def leaves_alone(self, topic: str, token_id: str) -> bool:
+        """Whether this run must not begin: it is no trial."""
+        if topic not in self._open:
+            return False
+        with self._lock:
+            circuit = self._circuits.get(topic)
+            return circuit is not None and circuit.trial != token_id
+
     def succeeded(self, topic: str, token_id: str) -> None:
         if topic in self._circuits:
             self._note(topic, token_id, failed=False)

@@ -408,6 +408,9 @@ class Executor:
         )
 
     def _run_sync(self, running: Running) -> Ended:
+        if self.breakers.leaves_alone(running.handler.topic, running.claim.token_id):
+            running.unwanted = True
+            return running, None
         begun = monotonic()
         try:
             answer = self._run(running)
@@ -493,6 +496,7 @@ class Executor:
             else:
                 handed_in.append(HandedIn(running.claimed, running.lease, stimulus, running.handler))
                 returning.append(running)
+        self._give_back([running.claim for running, _ in ended if running.unwanted])
         if handed_in:
             self._hand_in(handed_in, returning)
 

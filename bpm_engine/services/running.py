@@ -28,6 +28,7 @@ class Running:
     handler: Handler
     work: Work
     lease: timedelta  # extended while it runs, and then until its result is committed
+    unwanted: bool = False  # not begun: its topic is left alone by now
     given_up: bool = False  # its time is over; the thread may still run, its result will be stale
     deadline: float | None = None
     limits: Limits = DEFAULT_LIMITS

