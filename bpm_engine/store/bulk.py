@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache, reduce
 from operator import add, itemgetter
 from typing import Any
@@ -47,6 +48,18 @@ class _Prepared:
     arrange: Callable[[Sequence[Any]], tuple[Any, ...]]  # the columns and the time, as the text wants them
 
 
+@dataclass(frozen=True, slots=True)
+class Implied:
+    """Columns that need not be read from the rows of a usual batch: a server takes longer to read a time or
+    an id from text than to write it."""
+
+    columns: Mapping[str, str | None]  # and the column that has the same value; None: the transaction's time
+    holds: Callable[[Sequence[Any], datetime], bool]  # whether it is so for all of these records
+
+
+NOTHING_IMPLIED = Implied({}, lambda records, now: False)
+
+
 class Bulk:
     """A write of rows with these columns. `row` makes one of a record whose fields are not just these.
     `fenced`: it may leave rows out, and its rows are counted.
@@ -55,28 +68,36 @@ class Bulk:
     def __init__(
         self,
         columns: Sequence[sa.Column[Any]],
-        whole: Callable[[sa.Subquery], sa.Insert | sa.Update],
+        whole: Callable[[Values], sa.Insert | sa.Update],
         each: Callable[[Values], sa.Insert | sa.Update],
         *,
         row: MakeRow | None = None,
         fenced: bool = False,
+        implied: Implied = NOTHING_IMPLIED,
     ) -> None:
         self._columns = columns
         self._row = row
         self._whole = whole
         self._each = each
+        self._implied = implied
         self.fenced = fenced
         self._conversions: dict[str, list[Conversion]] = {}
         self._prepared: dict[tuple[str, frozenset[int]], _Prepared] = {}
 
-    def member(self, number: int) -> sa.CTE:
+    def member(self, number: int, *, is_usual: bool) -> sa.CTE:
         """Of a statement that writes several tables: its rows come in the parameter of that number."""
-        whole = self.statement(_parameter(number))
+        whole = self.statement(_parameter(number), is_usual=is_usual)
         return (whole.returning(ONE) if self.fenced else whole).cte(f"written_{number}")
 
-    def statement(self, parameter: str = "given") -> sa.Insert | sa.Update:
-        """For this table alone."""
-        return self._whole(row_source(self._columns, parameter))
+    def statement(self, parameter: str = "given", *, is_usual: bool = False) -> sa.Insert | sa.Update:
+        """For this table alone. `is_usual`: what is implied is not read."""
+        implied = self._implied.columns if is_usual else {}
+        source = row_source(self._columns, parameter, unread=implied.keys())
+        others = {name: NOW if same is None else source.c[same] for name, same in implied.items()}
+        return self._whole({**dict(source.c.items()), **others})
+
+    def is_usual(self, given: Sequence[Row], now: datetime) -> bool:
+        return self._implied.holds(given, now)
 
     def rows(self, given: Sequence[Row]) -> Sequence[Row]:
         return given if self._row is None else [self._row(record) for record in given]
@@ -158,21 +179,22 @@ def _one_by_one(tx: Transaction, writes: Sequence[Write]) -> int:
 
 
 def _together(tx: Transaction, writes: Sequence[Write]) -> int:
+    now = tx.now()
     values: dict[str, object] = {
         _parameter(n): to_json(each.bulk.rows(each.rows)) for n, each in enumerate(writes)
     }
-    statement = _statement(tuple(each.bulk for each in writes))
-    passed: int = tx.execute(statement, values | {"now": tx.now()}).scalar_one()
+    statement = _statement(tuple((each.bulk, each.bulk.is_usual(each.rows, now)) for each in writes))
+    passed: int = tx.execute(statement, values | {"now": now}).scalar_one()
     return passed
 
 
 @lru_cache(maxsize=1_000)
-def _statement(bulks: tuple[Bulk, ...]) -> sa.Select[int]:
+def _statement(bulks: tuple[tuple[Bulk, bool], ...]) -> sa.Select[int]:
     """Batches of one kind write the same tables, so that the same few statements come again and again."""
-    members = [bulk.member(number) for number, bulk in enumerate(bulks)]
+    members = [bulk.member(number, is_usual=is_usual) for number, (bulk, is_usual) in enumerate(bulks)]
     counts = [
         sa.select(sa.func.count()).select_from(member).scalar_subquery()
-        for member, bulk in zip(members, bulks, strict=True)
+        for member, (bulk, _) in zip(members, bulks, strict=True)
         if bulk.fenced
     ]
     passed = reduce(add, counts, sa.literal_column("0", sa.Integer()))
@@ -189,17 +211,18 @@ def inserting(
     constants: Mapping[str, sa.ColumnElement[Any]],
     *,
     row: MakeRow | None = None,
+    implied: Implied = NOTHING_IMPLIED,
 ) -> Bulk:
     """INSERT of these columns, and of others with the same value in every row."""
-    names = [*(column.name for column in columns), *constants]
 
-    def whole(source: sa.Subquery) -> sa.Insert:
-        return table.insert().from_select(names, sa.select(*source.c, *constants.values()))
+    def whole(given: Values) -> sa.Insert:
+        values = {**given, **constants}
+        return table.insert().from_select(list(values), sa.select(*values.values()))
 
     def each(given: Values) -> sa.Insert:
         return table.insert().values(**given, **constants)
 
-    return Bulk(columns, whole, each, row=row)
+    return Bulk(columns, whole, each, row=row, implied=implied)
 
 
 def updating(
@@ -208,13 +231,10 @@ def updating(
     *,
     row: MakeRow | None = None,
     fenced: bool = False,
+    implied: Implied = NOTHING_IMPLIED,
 ) -> Bulk:
     """UPDATE of one row per given row; `build` makes the statement from the given values by name."""
-
-    def whole(source: sa.Subquery) -> sa.Update:
-        return build(dict(source.c.items()))
-
-    return Bulk(columns, whole, build, row=row, fenced=fenced)
+    return Bulk(columns, build, build, row=row, fenced=fenced, implied=implied)
 
 
 def _parameters(columns: Sequence[sa.Column[Any]], empty: frozenset[int]) -> Values:

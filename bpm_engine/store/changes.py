@@ -23,7 +23,18 @@ from bpm_engine.core.state import Instance, InstanceStatus, Scope, Subscription,
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import ConflictError
 from bpm_engine.store import records, rows, usual
-from bpm_engine.store.bulk import NOW, ONE, Bulk, Values, Write, inserting, updating, write
+from bpm_engine.store.bulk import (
+    NOTHING_IMPLIED,
+    NOW,
+    ONE,
+    Bulk,
+    Implied,
+    Values,
+    Write,
+    inserting,
+    updating,
+    write,
+)
 from bpm_engine.store.messages import buffer_thrown
 from bpm_engine.store.records import Shape
 from bpm_engine.store.rows import merged
@@ -170,13 +181,21 @@ def _patching(
     return [Write(plain, without), Write(patching, patched, VARIABLES)]
 
 
-def _inserting(shape: Shape[S], **constants: sa.ColumnElement[Any]) -> Bulk:
+def _inserting(
+    shape: Shape[S], *, implied: Implied = NOTHING_IMPLIED, **constants: sa.ColumnElement[Any]
+) -> Bulk:
     """With the times of creation and update where the table has them."""
     times = {name: NOW for name in ("created_at", "updated_at") if name in shape.table.c}
-    return inserting(shape.table, shape.columns, times | constants)
+    return inserting(shape.table, shape.columns, times | constants, implied=implied)
 
 
-def _updating(shape: Shape[S], only: Sequence[str] = (), *, fenced: bool = False) -> Bulk:
+def _updating(
+    shape: Shape[S],
+    only: Sequence[str] = (),
+    *,
+    fenced: bool = False,
+    implied: Implied = NOTHING_IMPLIED,
+) -> Bulk:
     """By id, with every column but those that never change, or with `only` some. `fenced`: only a row that is
     still the one that the core saw.
     """
@@ -187,7 +206,8 @@ def _updating(shape: Shape[S], only: Sequence[str] = (), *, fenced: bool = False
         seen = [table.c.version == given["version"] - ONE] if fenced else []
         return _by_id(table, given).where(*seen)
 
-    return updating(columns, build, row=attrgetter(*(column.name for column in columns)), fenced=fenced)
+    row = attrgetter(*(column.name for column in columns))
+    return updating(columns, build, row=row, fenced=fenced, implied=implied)
 
 
 def _changeable(shape: Shape[S]) -> list[sa.Column[Any]]:
@@ -220,8 +240,8 @@ END_INSTANCES = updating(
 INSERT_SCOPES = _inserting(records.SCOPE)
 INSERT_TOKENS = _inserting(records.TOKEN)
 UPDATE_TOKENS = _updating(records.TOKEN, fenced=True)
-MOVE_TOKENS = _updating(records.TOKEN, usual.MOVE, fenced=True)
-REST_TOKENS = _updating(records.TOKEN, usual.REST, fenced=True)
+MOVE_TOKENS = _updating(records.TOKEN, usual.MOVE, fenced=True, implied=usual.ENTERED)
+REST_TOKENS = _updating(records.TOKEN, usual.REST, fenced=True, implied=usual.ENTERED)
 INSERT_JOINS = _inserting(records.JOIN)
 UPDATE_JOINS = _updating(records.JOIN)
 INSERT_TIMERS = _inserting(records.TIMER)
@@ -234,9 +254,13 @@ INSERT_TASKS = _inserting(records.TASK)
 UPDATE_TASKS = _updating(records.TASK)
 INSERT_COMPENSATIONS = _inserting(records.COMPENSATION)
 UPDATE_COMPENSATIONS = _updating(records.COMPENSATION)
-INSERT_LOG = _inserting(records.LOG)
+INSERT_LOG = _inserting(records.LOG, implied=usual.TOLD)
 INSERT_OUTBOX = _inserting(
-    records.OUTBOX, status=fixed(OutboxStatus.PENDING), attempts=sa.literal_column("0"), next_at=NOW
+    records.OUTBOX,
+    implied=usual.TOLD,
+    status=fixed(OutboxStatus.PENDING),
+    attempts=sa.literal_column("0"),
+    next_at=NOW,
 )
 VERSIONS = sa.select(token.c.id, token.c.version).where(token.c.id.in_(sa.select(rows.id_source("ids").c.id)))
 

@@ -10,7 +10,7 @@ how containment is tested; these four constructs are compiled in `postgresql.py`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,6 +19,8 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
 from bpm_engine.store.types import Flag, Id, Json, to_json
+
+ZERO = sa.literal_column("0", sa.Integer())  # OFFSET 0: the planner takes the subquery as it is
 
 
 class elements(FunctionElement[Any]):  # noqa: N801  SQL functions are written in lower case
@@ -60,12 +62,21 @@ class contains(FunctionElement[bool]):  # noqa: N801
     inherit_cache = True
 
 
-def row_source(columns: Iterable[sa.Column[Any]], name: str = "given") -> sa.Subquery:
-    """A FROM element with these columns, fed by `{name: rows(...)}` when the statement is executed."""
+def row_source(
+    columns: Iterable[sa.Column[Any]], name: str = "given", *, unread: Collection[str] = ()
+) -> sa.Subquery:
+    """A FROM element with these columns, fed by `{name: rows(...)}` when the statement is executed.
+
+    `unread`: columns that are in the rows, but not in the element. Those that are there may then be used
+    several times: each is read once.
+    """
     parameter = sa.bindparam(name, type_=sa.Text())
     source = elements(parameter).table_valued(sa.column("value", Json)).alias(f"{name}_rows")
-    fields = [Field(source.c.value, i, c.type).label(c.name) for i, c in enumerate(columns)]
-    return sa.select(*fields).select_from(source).subquery(name)
+    fields = [
+        Field(source.c.value, i, c.type).label(c.name) for i, c in enumerate(columns) if c.name not in unread
+    ]
+    chosen = sa.select(*fields).select_from(source)
+    return (chosen.offset(ZERO) if unread else chosen).subquery(name)
 
 
 def id_source(name: str = "ids") -> sa.Subquery:

@@ -306,6 +306,42 @@ def test_what_is_emptied_is_written(store: Store, emptied: int) -> None:
     assert read(store, records.TOKEN) == sorted(second.tokens.updated, key=lambda t: t.id)
 
 
+@pytest.mark.parametrize("exception", [None, "time", "call tree"])
+def test_what_most_batches_imply_is_written_as_it_is(store: Store, exception: str | None) -> None:
+    """The time of the transaction, and the instance as the top of its own tree, need not be read from the
+    rows; unless one of them says something else."""
+    root, other = sample.instance(), sample.instance()
+    first = sample.started(root, other)
+    apply(store, first)
+    earlier = datetime(2029, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+    with store.transaction() as tx:
+        now = tx.now()
+        told = [
+            {"at": now},
+            {
+                "at": earlier if exception == "time" else now,
+                "root_instance_id": root.id if exception == "call tree" else other.id,
+            },
+        ]
+        second = Changes()
+        second.log = [sample.log(of, 7, **fields) for of, fields in zip((root, other), told, strict=True)]
+        second.outbox = [
+            sample.event(of, 7, **fields) for of, fields in zip((root, other), told, strict=True)
+        ]
+        second.tokens.before = {token.id: token for token in first.tokens.inserted}
+        second.tokens.updated = [
+            replace(token, version=token.version + 1, node_id="next", entered_at=fields["at"])
+            for token, fields in zip(first.tokens.inserted, told, strict=True)
+        ]
+        changing.apply(tx, second)
+    written = [entry for entry in read(store, records.LOG) if entry.seq == 7]
+    assert sorted(written, key=lambda entry: entry.instance_id) == sorted(
+        second.log, key=lambda entry: entry.instance_id
+    )
+    assert read(store, records.OUTBOX) == sorted(second.outbox, key=lambda event: event.id)
+    assert read(store, records.TOKEN) == sorted(second.tokens.updated, key=lambda token: token.id)
+
+
 def test_whatever_changes_of_a_scope_is_written(store: Store) -> None:
     assert {*SCOPE_CHANGES} == {*changing._WHOLE}
     first = sample.started(*(sample.instance() for _ in SCOPE_CHANGES))
