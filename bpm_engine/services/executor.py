@@ -144,7 +144,8 @@ class Executor:
             return 1
         tried = self._try_paused()
         wanted = self._wanted(self.breakers.open)
-        work = self._claim(free, wanted, last_first=self._is_turn_of_last())
+        portion = min(free, self._places.portion())
+        work = self._claim(portion, wanted, last_first=self._is_turn_of_last())
         self._is_behind = len(work) >= free
         admitted = [each for each in work if self._admit(each)]
         kept = {each.token.id for each in admitted}

@@ -16,7 +16,8 @@ from bpm_engine.handlers import Handler
 
 AHEAD = 0.25  # seconds of work that threads hold beyond what they run
 SHORTEST = 0.0001  # seconds: a handler counts as no shorter
-SHARE = 4  # the part of the places that makes a claim worth its statement, and is left to claims
+SHARE = 4  # the part of the places that is a portion: worth the statement of a claim, and left to claims
+LEAST = 64  # tokens that are claimed at once, if there is room for them
 WEIGHT = 0.1  # of the latest handler in the moving average
 
 
@@ -35,11 +36,19 @@ class Places:
         self._duration = AHEAD  # of sync handlers, a moving average in seconds
 
     def wait(self, timeout: float, *, has_async: bool) -> int:
-        """How many tokens to claim, once there is room enough to be worth a statement, or the time is up."""
+        """How many places are free for claims, once they are worth a statement, or the time is up."""
         with self._changed:
-            worthwhile = max(1, self._window() // SHARE)
-            self._changed.wait_for(lambda: self._free(has_async) >= worthwhile, timeout)
+            self._changed.wait_for(lambda: self._free(has_async) >= self._portion(), timeout)
             return self._free(has_async)
+
+    def portion(self) -> int:
+        """How many tokens to claim at once: what comes together stays together from task to task, and those
+        who commit would wait while all are claimed anew."""
+        with self._lock:
+            return max(LEAST, self._portion())
+
+    def _portion(self) -> int:
+        return max(1, self._window() // SHARE)
 
     def has(self, handler: Handler) -> bool:
         with self._lock:

@@ -32,3 +32,13 @@ def test_quick_handlers_hold_more_than_there_are_threads() -> None:
     for _ in range(100):
         places.note_duration(0.0001)
     assert places.wait(0, has_async=False) == 100
+
+
+def test_tokens_are_claimed_by_portions_of_the_places() -> None:
+    """All at once would go from task to task together, and be claimed anew together while nobody commits."""
+    places = Places(threads=16, tasks=0, most=1_000)
+    assert places.portion() == 64, "a claim for fewer is hardly worth its statement"
+    for _ in range(100):
+        places.note_duration(0.0001)
+    assert places.wait(0, has_async=False) == 1_000
+    assert places.portion() == 250
