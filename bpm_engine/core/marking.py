@@ -194,8 +194,8 @@ class Marking(TokenRows):
 
     def rest(self, visit: Visit, **fields: Any) -> None:
         """The token stays at its node: the node is entered, its boundary events are armed."""
-        token = visit.token
-        self.stay(visit, replace(token, version=self.next_version(token), phase=INSIDE, **fields))
+        fields["version"], fields["phase"] = self.next_version(visit.token), INSIDE
+        self.stay(visit, replace(visit.token, **fields))
 
     def stay(self, visit: Visit, resting: Token) -> None:
         inputs = {"input": visit.token.local} if visit.token.local else None
