@@ -62,9 +62,9 @@ def halted(instance: Instance) -> Refused:
 
 def reset_steps(marking: Marking, instance_id: str) -> None:
     """Something came from outside, so what ran before was no endless loop."""
-    draft = marking.draft
-    if instance_id in draft.steps or draft.scope(instance_id).steps:
-        draft.set_counter(draft.steps, instance_id, 0)
+    tally = marking.draft.tally(instance_id)
+    if tally.steps:
+        marking.draft.set_counter(tally, "steps", 0)
 
 
 # ------------------------------------------------------------------ workers

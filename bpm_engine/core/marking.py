@@ -120,7 +120,7 @@ class Marking(TokenRows):
         self.looked = len(self.draft.touched)
 
     def visit(self, token: Token) -> Visit:
-        graph = self.graphs.get(token.instance_id) or self.graph(token.instance_id)
+        graph = self.graphs.get(token.instance_id) or self._graph_of(token.instance_id)
         return Visit(self, token, graph.nodes[token.node_id], graph)
 
     # ------------------------------------------------------------------ the agenda
@@ -343,11 +343,13 @@ def _complete(marking: Marking, visit: Visit, data: Variables | None) -> None:
         kept = write(marking.draft, visit.graph, token.scope_id, None, data)
         if kept:
             token = visit.token = marking.put(token, local={**(token.local or {}), **kept})
-    entry = marking.journal.log(PASSED, token, data={"output": data} if data else None)
+    entry = marking.journal.log(PASSED, token, {"output": data} if data else None)
     if node.is_activity:
         if node.undo is not None or visit.ended_scope is not None:
             compensation.record(marking, visit, entry.seq)
-        marking.journal.activity_completed(node, entry)
+        if marking.context.step_events:
+            told = {"node_id": node.id, "name": node.name, "token_id": token.id}
+            marking.journal.publish(entry, "activity.completed", told)
     if node.emit is not None:
         throwing.emit(marking, visit, node.emit)
     if node.async_after or marking.is_halted(token.instance_id):

@@ -47,18 +47,17 @@ class TokenRows:
     # ------------------------------------------------------------------ looking
 
     def graph(self, instance_id: str) -> Graph:
-        graph = self.graphs.get(instance_id)
-        if graph is None:
-            definition_id = self.draft.instance(instance_id).definition_id
-            graph = self.defined.get(definition_id) or self._defined(definition_id)
-            self.graphs[instance_id] = graph
-        return graph
+        return self.graphs.get(instance_id) or self._graph_of(instance_id)
 
-    def _defined(self, definition_id: str) -> Graph:
-        graph = self.definitions.graph(definition_id)
+    def _graph_of(self, instance_id: str) -> Graph:
+        definition_id = self.draft.instance(instance_id).definition_id
+        graph = self.defined.get(definition_id)
         if graph is None:
-            raise Lacking(Needs(graphs=frozenset({definition_id})))
-        self.defined[definition_id] = graph
+            graph = self.definitions.graph(definition_id)
+            if graph is None:
+                raise Lacking(Needs(graphs=frozenset({definition_id})))
+            self.defined[definition_id] = graph
+        self.graphs[instance_id] = graph
         return graph
 
     def node(self, token: Token) -> Node:
@@ -150,14 +149,12 @@ class TokenRows:
             self.count(owner.scope_id, parked=1 if stuck else -1)
 
     def _populate(self, instance_id: str, difference: int) -> None:
-        population = self.draft.population.get(instance_id)
-        if population is None:
-            population = self.draft.scope(instance_id).population
+        tally = self.draft.tally(instance_id)
         if difference > 0:
             most = self.graph(instance_id).max_tokens or self.context.limits.tokens
-            if population >= most:
-                raise Fault("TOO_MANY_TOKENS", f"the instance already has {population} tokens")
-        self.draft.set_counter(self.draft.population, instance_id, population + difference)
+            if tally.population >= most:
+                raise Fault("TOO_MANY_TOKENS", f"the instance already has {tally.population} tokens")
+        self.draft.set_counter(tally, "population", tally.population + difference)
 
 
 def onward(

@@ -318,8 +318,8 @@ def _subscribe(
 
 def _count_conditions(marking: Marking, instance_id: str, difference: int) -> None:
     draft = marking.draft
-    count = draft.conditional.get(instance_id, draft.scope(instance_id).conditional)
-    draft.set_counter(draft.conditional, instance_id, count + difference)
+    tally = draft.tally(instance_id)
+    draft.set_counter(tally, "conditional", tally.conditional + difference)
 
 
 def open_again(marking: Marking, scope: Scope, token_id: str | None, node: Node) -> None:
