@@ -243,18 +243,24 @@ class Marking(TokenRows):
         self.agenda.append((ENTERING, token.id))
 
     def go_on(self, visit: Visit, token: Token, flow: Flow) -> None:
-        """Move the token, and where its next step would be to offer work, make that at once: it cannot fail,
-        and nothing comes between."""
-        topic = visit.graph.nodes[flow.target].offers
+        """Move the token, and where its next step would be to offer work, or to end, make that at once: it
+        cannot fail, and nothing comes between."""
+        node = visit.graph.nodes[flow.target]
         unseen = len(self.draft.touched) > self.looked  # conditional events come first
-        if topic is None or not visit.is_last or self.agenda or unseen or self.budget <= 0:
+        if not visit.is_last or self.agenda or unseen or self.budget <= 0:
             self.move(token, flow)
-            return
-        self.budget -= 1
-        version = token.version if token.id in self.draft.tokens.current else token.version + 1
-        resting = onward(token, flow, version, self.context.now, INSIDE, topic)
-        self.change(token, resting)
-        self.journal.log(ENTERED, resting)
+        elif node.offers is not None:
+            self.budget -= 1
+            resting = onward(token, flow, self.next_version(token), self.context.now, INSIDE, node.offers)
+            self.change(token, resting)
+            self.journal.log(ENTERED, resting)
+        elif node.ends and token.loop_index is None and token.compensates is None:
+            self.budget -= 1
+            arrived = onward(token, flow, token.version, self.context.now)
+            self.journal.log(PASSED, arrived)
+            self.end(arrived)
+        else:
+            self.move(token, flow)
 
     def _fork(self, token: Token, flows: tuple[Flow, ...]) -> None:
         """R22: the parent is completed, its children share a group."""
