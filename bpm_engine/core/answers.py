@@ -102,8 +102,7 @@ def work_completed(marking: Marking, stimulus: WorkCompleted) -> Outcome:
     reset_steps(marking, token.instance_id)
     visit = marking.visit(token)
     if visit.node.result_is_variables:  # what `work_done` says of it, without a detour
-        visit.is_answered = visit.is_last = True
-        marking.attempt(token, INSIDE, marking.finish, visit, stimulus.variables)
+        marking.answer(visit, stimulus.variables)
     else:
         marking.attempt(token, INSIDE, marking.resume, token, Done(stimulus.variables, stimulus.value))
     return APPLIED

@@ -324,10 +324,12 @@ class Draft:
 
     def changes(self) -> Changes:
         self._fold_counters()
+        seen = self.scopes.base
+        patches = {place: patch for place, patch in self.patches.items() if patch and place in seen}
         return Changes(
             instances=self.instances.rows(),
-            scopes=self._scopes(),
-            patches={k: patch for k, patch in self.patches.items() if patch and k in self.scopes.base},
+            scopes=self._scopes(patches),
+            patches=patches,
             places=self.places,
             tokens=self.tokens.rows(),
             joins=self.joins.rows(),
@@ -364,14 +366,13 @@ class Draft:
             if scope.written is not None and patch:
                 scopes[scope_id] = replace(scope, written=sorted({*scope.written, *patch}))
 
-    def _scopes(self) -> Rows[Scope]:
+    def _scopes(self, patches: Mapping[str, Variables]) -> Rows[Scope]:
         """A new scope is written with its variables; a changed one is patched, also if only its variables
         have changed."""
         rows = self.scopes.rows()
-        if self.patches:
+        if patches:
             known = {scope.id for scope in rows.updated}
-            written = [place for place, patch in self.patches.items() if patch and place not in known]
-            rows.updated += [self.scope(place) for place in written if place in self.scopes.base]
+            rows.updated += [self.scope(place) for place in patches if place not in known]
         for place, scope in enumerate(rows.inserted):
             if patch := self.patches.get(scope.id):
                 rows.inserted[place] = replace(scope, variables={**scope.variables, **patch})

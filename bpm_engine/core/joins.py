@@ -177,9 +177,10 @@ def parked_at(marking: Marking, join: Join) -> list[Token]:
 def settle(marking: Marking) -> bool:
     """Fire what the rest of the marking lets fire; True when there is something to do again."""
     touched, marking.dirty = marking.dirty, {}
+    scopes = marking.draft.scopes
     dead: Scope | None = None
     for scope_id in touched:
-        scope = marking.draft.scope(scope_id)
+        scope = scopes.current.get(scope_id) or scopes.base.get(scope_id) or marking.draft.scope(scope_id)
         if not scope.parked:
             continue
         if scope.inclusive_waiting and scope.state is ACTIVE and _fire_inclusive(marking, scope):

@@ -164,6 +164,15 @@ class Marking(TokenRows):
         except (Fault, ExpressionError) as fault:
             self._take_back(token, phase, mark, queued, fault)
 
+    def answer(self, visit: Visit, result: Variables) -> None:
+        """The work of a node is done: an `attempt` to finish it, for the step that outnumbers all others."""
+        visit.is_answered = visit.is_last = True
+        mark, queued = len(self.draft.undo), len(self.agenda)
+        try:
+            self.finish(visit, result)
+        except (Fault, ExpressionError) as fault:
+            self._take_back(visit.token, INSIDE, mark, queued, fault)
+
     def _take_back(
         self, token: Token, phase: Phase, mark: int, queued: int, fault: Fault | ExpressionError
     ) -> None:

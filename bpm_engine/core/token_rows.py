@@ -154,7 +154,8 @@ class TokenRows:
             most = self.graph(instance_id).max_tokens or self.context.limits.tokens
             if tally.population >= most:
                 raise Fault("TOO_MANY_TOKENS", f"the instance already has {tally.population} tokens")
-        self.draft.set_counter(tally, "population", tally.population + difference)
+        self.draft.undo.append((tally, "population", tally.population))  # as `set_counter` does
+        tally.population += difference
 
 
 def onward(
