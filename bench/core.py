@@ -41,6 +41,7 @@ from bpm_engine.core.snapshot import Snapshot  # noqa: E402
 from bpm_engine.core.state import InstanceStatus, Token, TokenState  # noqa: E402
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+READY, EXECUTING, COMPLETED = TokenState.READY, TokenState.EXECUTING, InstanceStatus.COMPLETED  # read often
 HEAD = (
     '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:bpm="urn:bpm-engine:1" '
     'id="file" targetNamespace="urn:bench"><process id="p" isExecutable="true">'
@@ -138,7 +139,7 @@ class Table:
         self.world.write(changes)
         self.steps += len(stimuli)
         for rows in (changes.tokens.inserted, changes.tokens.updated):
-            self.ready += [token for token in rows if token.state is TokenState.READY]
+            self.ready += [token for token in rows if token.state is READY]
 
     def _advanced(self, snapshot: Snapshot, stimuli: Sequence[s.Stimulus]) -> Changes | Needs:
         begun = time.process_time()
@@ -156,7 +157,7 @@ class Table:
 
     def answer(self, token: Token) -> s.Stimulus:
         """What a worker that claimed the token would say."""
-        claimed = replace(token, state=TokenState.EXECUTING, version=token.version + 1, lease_owner="w")
+        claimed = replace(token, state=EXECUTING, version=token.version + 1, lease_owner="w")
         self.world.tokens[token.id] = claimed
         claim = s.Claim(token_id=token.id, version=claimed.version, owner="w")
         if token.topic is None:
@@ -181,7 +182,7 @@ class Table:
         while self.ready:
             now, self.ready = self.ready[:batch], self.ready[batch:]
             self.play([self.answer(token) for token in now])
-        assert all(i.status is InstanceStatus.COMPLETED for i in self.world.instances.values())
+        assert all(i.status is COMPLETED for i in self.world.instances.values())
 
 
 def library(data: bytes) -> Library:

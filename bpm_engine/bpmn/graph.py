@@ -427,6 +427,7 @@ class Node:
     offers: str | None = field(
         init=False, compare=False, repr=False
     )  # to enter it is to offer work: the topic
+    ends: bool = field(init=False, compare=False, repr=False)  # to enter it is to end, and nothing else
 
     def __post_init__(self) -> None:
         alone = len(self.outgoing) == 1 and self.completion_quantity == 1
@@ -440,6 +441,8 @@ class Node:
         work = self.spec if plain and isinstance(self.spec, Work) else None
         topic = work.topic if work is not None and work.is_fixed else None
         object.__setattr__(self, "offers", topic)
+        silent = self.kind is Kind.END and self.spec in (None, Throw()) and self.emit is None
+        object.__setattr__(self, "ends", plain and silent and not self.outgoing)
 
     @property
     def data_reads(self) -> frozenset[str]:
@@ -484,6 +487,13 @@ class Graph:
 
     network: nx.MultiDiGraph[str] = field(compare=False, repr=False)  # frozen; see the module docstring
 
-    @property
-    def root(self) -> Scope:
-        return self.scopes[self.key]
+    # Derived, since each start asks:
+    root: Scope = field(init=False, compare=False, repr=False)
+    none_starts: tuple[Node, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        root = self.scopes[self.key]
+        starts = (self.nodes[node_id] for node_id in root.starts)
+        none_starts = tuple(node for node in starts if isinstance(node.spec, Start) and not node.spec.events)
+        object.__setattr__(self, "root", root)
+        object.__setattr__(self, "none_starts", none_starts)

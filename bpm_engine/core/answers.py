@@ -50,7 +50,13 @@ if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
 
 APPLIED = Applied()
+
+# See `marking` on words.
 INSIDE = Phase.INSIDE
+SCHEDULED, SPENT, EVENT = TimerStatus.SCHEDULED, TimerStatus.FIRED, TimerPurpose.EVENT
+OPEN, CONSUMED = SubscriptionStatus.OPEN, SubscriptionStatus.CONSUMED
+FIRED, DELIVERED = LogKind.FIRED, LogKind.DELIVERED
+
 STEP_OF = {Phase.ENTER: Step.ENTER, Phase.COMPLETE: Step.COMPLETE, Phase.LEAVE: Step.LEAVE}
 
 
@@ -62,9 +68,9 @@ def halted(instance: Instance) -> Refused:
 
 def reset_steps(marking: Marking, instance_id: str) -> None:
     """Something came from outside, so what ran before was no endless loop."""
-    draft = marking.draft
-    if instance_id in draft.steps or draft.scope(instance_id).steps:
-        draft.set_counter(draft.steps, instance_id, 0)
+    tally = marking.draft.tally(instance_id)
+    if tally.steps:
+        marking.draft.set_counter(tally, "steps", 0)
 
 
 # ------------------------------------------------------------------ workers
@@ -96,8 +102,7 @@ def work_completed(marking: Marking, stimulus: WorkCompleted) -> Outcome:
     reset_steps(marking, token.instance_id)
     visit = marking.visit(token)
     if visit.node.result_is_variables:  # what `work_done` says of it, without a detour
-        visit.is_answered = visit.is_last = True
-        marking.attempt(token, INSIDE, marking.finish, visit, stimulus.variables)
+        marking.answer(visit, stimulus.variables)
     else:
         marking.attempt(token, INSIDE, marking.resume, token, Done(stimulus.variables, stimulus.value))
     return APPLIED
@@ -204,7 +209,7 @@ def timer_fired(marking: Marking, stimulus: TimerFired) -> Outcome:
     timer = marking.draft.timers.get(stimulus.timer_id)
     if timer is None:
         return absent(marking, stimulus.timer_id, Needs(timers=frozenset({stimulus.timer_id})))
-    if timer.status is not TimerStatus.SCHEDULED:
+    if timer.status is not SCHEDULED:
         return Stale(f"the timer is {timer.status}")
     if timer.due_at > marking.context.now:
         return Stale("the timer is not due")
@@ -212,9 +217,9 @@ def timer_fired(marking: Marking, stimulus: TimerFired) -> Outcome:
     if instance.status in HALTED_INSTANCES:
         return halted(instance)
     reset_steps(marking, instance.id)
-    if timer.purpose is TimerPurpose.EVENT:
+    if timer.purpose is EVENT:
         return _event_timer(marking, timer)
-    marking.draft.timers.put(timer.id, replace(timer, status=TimerStatus.FIRED, fired=timer.fired + 1))
+    marking.draft.timers.put(timer.id, replace(timer, status=SPENT, fired=timer.fired + 1))
     if timer.purpose is TimerPurpose.DEADLINE:
         _deadline(marking, timer)
     else:
@@ -254,9 +259,9 @@ def _event_timer(marking: Marking, timer: Timer) -> Outcome:
         marking.draft.timers.put(timer.id, replace(skipped, fired=timer.fired))
         return Stale("missed, and the catch-up policy is to skip")
     repeats = timer.cycle is not None and not triggering.happens_once(node)
-    spent = replace(timer, status=TimerStatus.FIRED, fired=timer.fired + 1)
+    spent = replace(timer, status=SPENT, fired=timer.fired + 1)
     marking.draft.timers.put(timer.id, next_firing(timer, policy, now) if repeats else spent)
-    triggering.happened(marking, timer, {}, LogKind.FIRED)
+    triggering.happened(marking, timer, {}, FIRED)
     return APPLIED
 
 
@@ -268,13 +273,13 @@ def delivered(marking: Marking, stimulus: MessageDelivered | SignalDelivered) ->
     if subscription is None:
         needs = Needs(subscriptions=frozenset({stimulus.subscription_id}))
         return absent(marking, stimulus.subscription_id, needs)
-    if subscription.status is not SubscriptionStatus.OPEN:
+    if subscription.status is not OPEN:
         return Stale("not waiting any more")
     instance = marking.draft.instance(subscription.instance_id)
     if instance.status in HALTED_INSTANCES:
         return halted(instance)
     reset_steps(marking, instance.id)
     if triggering.happens_once(marking.graph(instance.id).nodes[subscription.node_id]):
-        waits.end_subscription(marking, subscription, SubscriptionStatus.CONSUMED)
-    triggering.happened(marking, subscription, stimulus.payload, LogKind.DELIVERED)
+        waits.end_subscription(marking, subscription, CONSUMED)
+    triggering.happened(marking, subscription, stimulus.payload, DELIVERED)
     return APPLIED

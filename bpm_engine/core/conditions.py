@@ -56,7 +56,7 @@ def look(marking: Marking) -> None:
 def _open(marking: Marking, instance_id: str, names: set[str]) -> list[Subscription]:
     """Conditions that were opened in this very step are at hand; the others are asked for when needed."""
     draft = marking.draft
-    if names and draft.conditional.get(instance_id, draft.scope(instance_id).conditional):
+    if names and draft.tally(instance_id).conditional:
         draft.require_conditions(instance_id)
     return [
         row

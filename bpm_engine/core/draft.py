@@ -49,8 +49,20 @@ class Touched(msgspec.Struct, frozen=True, gc=False):
 
 
 A = TypeVar("A", LogEntry, OutboxEvent, ThrownMessage, ThrownSignal, Touched)
-Undo = list[Any]  # a dict, a key and what it held; or a list that grew by one
+Undo = list[Any]  # a dict or a tally, a key and what it held; or a list that grew by one
 NOTHING: Any = object()
+
+# See `marking` on words.
+SCHEDULED, AWAITED, TO_DO = TimerStatus.SCHEDULED, SubscriptionStatus.OPEN, TaskStatus.OPEN
+
+
+class Tally(msgspec.Struct, gc=False):
+    """The counters of an instance as they are now; in the end they are written to its root scope."""
+
+    seq: int
+    population: int
+    steps: int
+    conditional: int
 
 
 class Table(msgspec.Struct, Generic[K, R]):
@@ -70,9 +82,10 @@ class Table(msgspec.Struct, Generic[K, R]):
 
     def put(self, key: K, row: R) -> None:
         current = self.current
-        self.undo.append((current, key, current.get(key, NOTHING)))
+        before = current.get(key, NOTHING)
+        self.undo.append((current, key, before))
         current[key] = row
-        if self.groups is not None:
+        if before is NOTHING and self.groups is not None:
             for column, group in self.groups.items():
                 group.setdefault(getattr(row, column), {})[key] = None
 
@@ -109,7 +122,6 @@ class Table(msgspec.Struct, Generic[K, R]):
 class Draft:
     __slots__ = (
         "compensations",
-        "conditional",
         "heard_by",
         "instances",
         "joins",
@@ -118,13 +130,11 @@ class Draft:
         "outbox",
         "patches",
         "places",
-        "population",
         "scopes",
-        "seq",
         "signals",
         "snapshot",
-        "steps",
         "subscriptions",
+        "tallies",
         "tasks",
         "timers",
         "tokens",
@@ -146,10 +156,7 @@ class Draft:
         self.compensations: Table[str, CompensationRecord] = Table(snapshot.compensations, undo)
         self.patches: dict[str, Variables] = {}
         self.places: dict[str, str] = {}  # scope id -> node id, changed by a migration
-        self.seq: dict[str, int] = {}  # instance id -> last log number
-        self.population: dict[str, int] = {}  # instance id -> live tokens
-        self.steps: dict[str, int] = {}  # instance id -> automatic steps since the last rest
-        self.conditional: dict[str, int] = {}  # instance id -> open conditional waits
+        self.tallies: dict[str, Tally] = {}  # by instance, of those that were asked for
         self.touched: list[Touched] = []  # what conditional events are to be looked at for
         self.log: list[LogEntry] = []
         self.outbox: list[OutboxEvent] = []
@@ -177,6 +184,15 @@ class Draft:
             raise Lacking(Needs(instances=frozenset({instance_id})))
         return row
 
+    def tally(self, instance_id: str) -> Tally:
+        """The counters of an instance sit on its root scope, which has the instance's id."""
+        found = self.tallies.get(instance_id)
+        if found is None:
+            root = self.scope(instance_id)
+            found = Tally(root.seq, root.population, root.steps, root.conditional)
+            self.tallies[instance_id] = found
+        return found
+
     # ------------------------------------------------------------------ writing
 
     def set_variables(self, scope_id: str, values: Variables) -> None:
@@ -198,15 +214,14 @@ class Draft:
         self.undo.append((self.places, scope_id, self.places.get(scope_id, NOTHING)))
         self.places[scope_id] = node_id
 
-    def set_counter(self, counters: dict[str, int], instance_id: str, value: int) -> None:
-        self.undo.append((counters, instance_id, counters.get(instance_id, NOTHING)))
-        counters[instance_id] = value
+    def set_counter(self, tally: Tally, name: str, value: int) -> None:
+        self.undo.append((tally, name, getattr(tally, name)))
+        setattr(tally, name, value)
 
     def next_seq(self, instance_id: str) -> int:
         """The number of the log entry that is about to be appended."""
-        last = self.seq.get(instance_id)
-        number = 1 + (self.scope(instance_id).seq if last is None else last)
-        self.seq[instance_id] = number
+        tally = self.tallies.get(instance_id) or self.tally(instance_id)
+        tally.seq = number = tally.seq + 1
         return number
 
     def append(self, rows: list[A], row: A) -> None:
@@ -226,7 +241,9 @@ class Draft:
                 self._shrink(change)
                 continue
             place, key, before = change
-            if before is NOTHING:
+            if type(place) is Tally:
+                setattr(place, key, before)
+            elif before is NOTHING:
                 del place[key]
             else:
                 place[key] = before
@@ -234,10 +251,7 @@ class Draft:
     def _shrink(self, rows: list[Any]) -> None:
         row = rows.pop()
         if rows is self.log:
-            self.seq[row.instance_id] = row.seq - 1
-            scope = self.snapshot.scopes.get(row.instance_id)
-            if row.seq - 1 == (0 if scope is None else scope.seq):
-                del self.seq[row.instance_id]  # nothing is told of the instance, which may not even be there
+            self.tallies[row.instance_id].seq -= 1
 
     # ------------------------------------------------------------------ what may be concluded from absence
 
@@ -310,16 +324,18 @@ class Draft:
 
     def changes(self) -> Changes:
         self._fold_counters()
+        seen = self.scopes.base
+        patches = {place: patch for place, patch in self.patches.items() if patch and place in seen}
         return Changes(
             instances=self.instances.rows(),
-            scopes=self._scopes(),
-            patches={k: patch for k, patch in self.patches.items() if patch and k in self.scopes.base},
+            scopes=self._scopes(patches),
+            patches=patches,
             places=self.places,
             tokens=self.tokens.rows(),
             joins=self.joins.rows(),
-            timers=_without(self.timers.rows(), TimerStatus.SCHEDULED),
-            subscriptions=_without(self.subscriptions.rows(), SubscriptionStatus.OPEN),
-            tasks=_without(self.tasks.rows(), TaskStatus.OPEN),
+            timers=_without(self.timers.rows(), SCHEDULED),
+            subscriptions=_without(self.subscriptions.rows(), AWAITED),
+            tasks=_without(self.tasks.rows(), TO_DO),
             compensations=self.compensations.rows(),
             log=self.log,
             outbox=self.outbox,
@@ -334,30 +350,29 @@ class Draft:
         return replace(signal, later=[*signal.later, *later]) if later else signal
 
     def _fold_counters(self) -> None:
-        """The counters of an instance sit on its root scope, which has the instance's id."""
-        scopes, seen = self.scopes.current, self.snapshot.scopes
-        for instance_id, seq in self.seq.items():
-            scopes[instance_id] = replace(scopes.get(instance_id) or seen[instance_id], seq=seq)
-        for instance_id, population in self.population.items():
-            scopes[instance_id] = replace(self.scope(instance_id), population=population)
-        if self.conditional:
-            for instance_id, conditional in self.conditional.items():
-                scopes[instance_id] = replace(self.scope(instance_id), conditional=conditional)
-        for instance_id, steps in self.steps.items():
-            scopes[instance_id] = replace(self.scope(instance_id), steps=steps)
+        scopes, seen = self.scopes.current, self.scopes.base
+        for instance_id, tally in self.tallies.items():
+            root = scopes.get(instance_id) or seen.get(instance_id)
+            if root is not None:  # else its start was taken back
+                scopes[instance_id] = replace(
+                    root,
+                    seq=tally.seq,
+                    population=tally.population,
+                    steps=tally.steps,
+                    conditional=tally.conditional,
+                )
         for scope_id, patch in self.patches.items():
             scope = scopes.get(scope_id) or self.scope(scope_id)
             if scope.written is not None and patch:
                 scopes[scope_id] = replace(scope, written=sorted({*scope.written, *patch}))
 
-    def _scopes(self) -> Rows[Scope]:
+    def _scopes(self, patches: Mapping[str, Variables]) -> Rows[Scope]:
         """A new scope is written with its variables; a changed one is patched, also if only its variables
         have changed."""
         rows = self.scopes.rows()
-        if self.patches:
+        if patches:
             known = {scope.id for scope in rows.updated}
-            written = [place for place, patch in self.patches.items() if patch and place not in known]
-            rows.updated += [self.scope(place) for place in written if place in self.scopes.base]
+            rows.updated += [self.scope(place) for place in patches if place not in known]
         for place, scope in enumerate(rows.inserted):
             if patch := self.patches.get(scope.id):
                 rows.inserted[place] = replace(scope, variables={**scope.variables, **patch})

@@ -13,17 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bpm_engine.bpmn.graph import Node
 from bpm_engine.core.context import Context
 from bpm_engine.core.draft import Draft
 from bpm_engine.core.state import Instance, LogEntry, LogKind, OutboxEvent, Token, Variables
 
 
 class Journal:
-    __slots__ = ("_actor", "_context", "_draft", "_now")
+    __slots__ = ("_actor", "_context", "_draft", "_log", "_now", "_outbox", "_tallies", "_undo")
 
     def __init__(self, draft: Draft, context: Context) -> None:
         self._draft = draft
+        self._log = draft.log
+        self._outbox = draft.outbox
+        self._tallies = draft.tallies
+        self._undo = draft.undo
         self._context = context
         self._now = context.now
         self._actor = context.actor
@@ -32,25 +35,25 @@ class Journal:
         self, kind: LogKind, token: Token, data: Variables | None = None, node_id: str | None = None
     ) -> LogEntry:
         """A fact about a token at its node, or at another node on its behalf."""
-        draft, instance_id = self._draft, token.instance_id
-        last = draft.seq.get(instance_id)
-        draft.seq[instance_id] = seq = draft.next_seq(instance_id) if last is None else last + 1
+        instance_id = token.instance_id
+        tally = self._tallies.get(instance_id) or self._draft.tally(instance_id)
+        tally.seq = seq = tally.seq + 1
         entry = LogEntry(
-            tenant_id=token.tenant_id,
-            instance_id=instance_id,
-            root_instance_id=token.root_instance_id,
-            seq=seq,
-            kind=kind,
-            at=self._now,
-            node_id=node_id or token.node_id,
-            token_id=token.id,
-            scope_id=token.scope_id,
-            activation=token.activation,
-            actor=self._actor,
-            data=data,
+            token.tenant_id,
+            instance_id,
+            token.root_instance_id,
+            seq,
+            kind,
+            self._now,
+            node_id or token.node_id,
+            token.id,
+            token.scope_id,
+            token.activation,
+            self._actor,
+            data,
         )
-        draft.undo.append(draft.log)  # as `append` does: every step writes two of these
-        draft.log.append(entry)
+        self._undo.append(self._log)  # as `next_seq` and `append` do: every step writes two of these
+        self._log.append(entry)
         return entry
 
     def log_instance(self, kind: LogKind, instance: Instance, data: Variables | None = None) -> LogEntry:
@@ -78,13 +81,8 @@ class Journal:
             data=data,
             at=entry.at,
         )
-        self._draft.undo.append(self._draft.outbox)
-        self._draft.outbox.append(event)
-
-    def activity_completed(self, node: Node, entry: LogEntry) -> None:
-        if self._context.step_events:
-            data = {"node_id": entry.node_id, "name": node.name, "token_id": entry.token_id}
-            self.publish(entry, "activity.completed", data)
+        self._undo.append(self._outbox)
+        self._outbox.append(event)
 
 
 def path(entries: Iterable[LogEntry]) -> list[str]:

@@ -142,7 +142,7 @@ def _hold(marking: Marking, instance: Instance, held: bool) -> None:
     root = draft.scope(instance.id)
     tokens = draft.tokens.where("instance_id", instance.id)
     known = sum(token.state not in TERMINAL_TOKENS for token in tokens)
-    if known < draft.population.get(instance.id, root.population):
+    if known < draft.tally(instance.id).population:
         draft.require_complete(root)
     for token in tokens:
         if token.state is TokenState.READY and token.held is not held:
@@ -159,8 +159,9 @@ def count_steps(marking: Marking, instance_id: str) -> None:
         return
     marking.budget = -1
     draft, limits = marking.draft, marking.context.limits
-    steps = draft.steps.get(instance_id, draft.scope(instance_id).steps) + limits.steps
+    tally = draft.tally(instance_id)
+    steps = tally.steps + limits.steps
     if steps >= limits.total_steps:
         marking.budget = 0
         raise Fault("ENDLESS_LOOP", f"{steps} automatic steps without a rest")
-    draft.set_counter(draft.steps, instance_id, steps)
+    draft.set_counter(tally, "steps", steps)

@@ -17,7 +17,7 @@ from bpm_engine.bpmn.graph import Gather, Kind, Node
 from bpm_engine.core import adhoc, incidents, resets
 from bpm_engine.core.behaviours.gateways import gather_fires, inclusive_fires, parallel_fires
 from bpm_engine.core.effects import Joined, Park
-from bpm_engine.core.lifecycle import TERMINAL_TOKENS
+from bpm_engine.core.lifecycle import TERMINAL_TOKENS, WAITING
 from bpm_engine.core.state import (
     Join,
     Phase,
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from bpm_engine.core.visit import Visit
 
 
+# See `marking` on words.
+AT_JOIN, INSIDE = Waiting.JOIN, Phase.INSIDE
+ACTIVE = ScopeState.ACTIVE
+
 FIRES_ON_ARRIVAL: dict[Kind, Callable[[Node, Join], bool]] = {
     Kind.PARALLEL: parallel_fires,
     Kind.GATHER: gather_fires,
@@ -50,9 +54,9 @@ def park(marking: Marking, visit: Visit, effect: Park) -> None:
     else:
         marking.put(
             visit.token,
-            state=TokenState.WAITING,
-            waiting_for=Waiting.JOIN,
-            phase=Phase.INSIDE,
+            state=WAITING,
+            waiting_for=AT_JOIN,
+            phase=INSIDE,
             flow_id=_flow(visit, join),
         )
 
@@ -162,9 +166,7 @@ def parked_at(marking: Marking, join: Join) -> list[Token]:
     here = [
         token
         for token in marking.draft.tokens.where("scope_id", join.scope_id)
-        if token.node_id == join.node_id
-        and token.waiting_for is Waiting.JOIN
-        and token.state is TokenState.WAITING
+        if token.node_id == join.node_id and token.waiting_for is AT_JOIN and token.state is WAITING
     ]
     return sorted(here, key=lambda token: (token.entered_at, token.id))
 
@@ -175,15 +177,16 @@ def parked_at(marking: Marking, join: Join) -> list[Token]:
 def settle(marking: Marking) -> bool:
     """Fire what the rest of the marking lets fire; True when there is something to do again."""
     touched, marking.dirty = marking.dirty, {}
+    scopes = marking.draft.scopes
     dead: Scope | None = None
     for scope_id in touched:
-        scope = marking.draft.scope(scope_id)
-        if scope.inclusive_waiting and scope.state is ScopeState.ACTIVE and _fire_inclusive(marking, scope):
-            marking.dirty.update(touched)
-            return True
+        scope = scopes.current.get(scope_id) or scopes.base.get(scope_id) or marking.draft.scope(scope_id)
         if not scope.parked:
             continue
-        if scope.state is ScopeState.ACTIVE and adhoc.next_turn(marking, scope):
+        if scope.inclusive_waiting and scope.state is ACTIVE and _fire_inclusive(marking, scope):
+            marking.dirty.update(touched)
+            return True
+        if scope.state is ACTIVE and adhoc.next_turn(marking, scope):
             marking.dirty.update(touched)
             return True
         if scope.parked == scope.live and scope_id == scope.root_instance_id:

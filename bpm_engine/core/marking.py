@@ -120,7 +120,7 @@ class Marking(TokenRows):
         self.looked = len(self.draft.touched)
 
     def visit(self, token: Token) -> Visit:
-        graph = self.graphs.get(token.instance_id) or self.graph(token.instance_id)
+        graph = self.graphs.get(token.instance_id) or self._graph_of(token.instance_id)
         return Visit(self, token, graph.nodes[token.node_id], graph)
 
     # ------------------------------------------------------------------ the agenda
@@ -164,6 +164,15 @@ class Marking(TokenRows):
         except (Fault, ExpressionError) as fault:
             self._take_back(token, phase, mark, queued, fault)
 
+    def answer(self, visit: Visit, result: Variables) -> None:
+        """The work of a node is done: an `attempt` to finish it, for the step that outnumbers all others."""
+        visit.is_answered = visit.is_last = True
+        mark, queued = len(self.draft.undo), len(self.agenda)
+        try:
+            self.finish(visit, result)
+        except (Fault, ExpressionError) as fault:
+            self._take_back(visit.token, INSIDE, mark, queued, fault)
+
     def _take_back(
         self, token: Token, phase: Phase, mark: int, queued: int, fault: Fault | ExpressionError
     ) -> None:
@@ -194,8 +203,8 @@ class Marking(TokenRows):
 
     def rest(self, visit: Visit, **fields: Any) -> None:
         """The token stays at its node: the node is entered, its boundary events are armed."""
-        token = visit.token
-        self.stay(visit, replace(token, version=self.next_version(token), phase=INSIDE, **fields))
+        fields["version"], fields["phase"] = self.next_version(visit.token), INSIDE
+        self.stay(visit, replace(visit.token, **fields))
 
     def stay(self, visit: Visit, resting: Token) -> None:
         inputs = {"input": visit.token.local} if visit.token.local else None
@@ -243,18 +252,24 @@ class Marking(TokenRows):
         self.agenda.append((ENTERING, token.id))
 
     def go_on(self, visit: Visit, token: Token, flow: Flow) -> None:
-        """Move the token, and where its next step would be to offer work, make that at once: it cannot fail,
-        and nothing comes between."""
-        topic = visit.graph.nodes[flow.target].offers
+        """Move the token, and where its next step would be to offer work, or to end, make that at once: it
+        cannot fail, and nothing comes between."""
+        node = visit.graph.nodes[flow.target]
         unseen = len(self.draft.touched) > self.looked  # conditional events come first
-        if topic is None or not visit.is_last or self.agenda or unseen or self.budget <= 0:
+        if not visit.is_last or self.agenda or unseen or self.budget <= 0:
             self.move(token, flow)
-            return
-        self.budget -= 1
-        version = token.version if token.id in self.draft.tokens.current else token.version + 1
-        resting = onward(token, flow, version, self.context.now, INSIDE, topic)
-        self.change(token, resting)
-        self.journal.log(ENTERED, resting)
+        elif node.offers is not None:
+            self.budget -= 1
+            resting = onward(token, flow, self.next_version(token), self.context.now, INSIDE, node.offers)
+            self.change(token, resting)
+            self.journal.log(ENTERED, resting)
+        elif node.ends and token.loop_index is None and token.compensates is None:
+            self.budget -= 1
+            arrived = onward(token, flow, token.version, self.context.now)
+            self.journal.log(PASSED, arrived)
+            self.end(arrived)
+        else:
+            self.move(token, flow)
 
     def _fork(self, token: Token, flows: tuple[Flow, ...]) -> None:
         """R22: the parent is completed, its children share a group."""
@@ -343,11 +358,13 @@ def _complete(marking: Marking, visit: Visit, data: Variables | None) -> None:
         kept = write(marking.draft, visit.graph, token.scope_id, None, data)
         if kept:
             token = visit.token = marking.put(token, local={**(token.local or {}), **kept})
-    entry = marking.journal.log(PASSED, token, data={"output": data} if data else None)
+    entry = marking.journal.log(PASSED, token, {"output": data} if data else None)
     if node.is_activity:
         if node.undo is not None or visit.ended_scope is not None:
             compensation.record(marking, visit, entry.seq)
-        marking.journal.activity_completed(node, entry)
+        if marking.context.step_events:
+            told = {"node_id": node.id, "name": node.name, "token_id": token.id}
+            marking.journal.publish(entry, "activity.completed", told)
     if node.emit is not None:
         throwing.emit(marking, visit, node.emit)
     if node.async_after or marking.is_halted(token.instance_id):

@@ -95,10 +95,7 @@ def _start_node(marking: Marking, graph: Graph, stimulus: Started) -> Node | Ref
         if node is None or node.scope != graph.root.id or not _can_start(graph, node, stimulus):
             return Refused("NO_SUCH_START", f"the process {graph.key!r} cannot start at {stimulus.at!r}")
         return node
-    nodes = [graph.nodes[node_id] for node_id in graph.root.starts]
-    candidates = [node for node in nodes if isinstance(node.spec, Start) and not node.spec.events]
-    if not candidates:
-        candidates = list(_with_true_condition(marking, graph, stimulus.variables))
+    candidates = graph.none_starts or tuple(_with_true_condition(marking, graph, stimulus.variables))
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:

@@ -300,7 +300,7 @@ class LogKind(Word):
     ENDED = "ended"
 
 
-class LogEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
+class LogEntry(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Table execution_log: append-only, ordered by (instance_id, seq)."""
 
     tenant_id: str

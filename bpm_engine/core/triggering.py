@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
 
 Wait = Timer | Subscription
+BOUNDARY, INSIDE = Kind.BOUNDARY, Phase.INSIDE  # see `marking` on words
 
 
 def happens_once(node: Node) -> bool:
@@ -38,10 +39,10 @@ def happened(marking: Marking, wait: Wait, payload: Variables, kind: LogKind) ->
         return
     host = marking.draft.token(wait.token_id)
     marking.journal.log(kind, host, node_id=node.id)
-    if node.kind is Kind.BOUNDARY:
+    if node.kind is BOUNDARY:
         _at_boundary(marking, wait, node, host, payload)
     else:
-        marking.attempt(host, Phase.INSIDE, _at_rest, marking, wait, node, host, payload)
+        marking.attempt(host, INSIDE, _at_rest, marking, wait, node, host, payload)
 
 
 def _at_handler(marking: Marking, wait: Wait, node: Node, payload: Variables, kind: LogKind) -> None:

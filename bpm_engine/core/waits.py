@@ -30,6 +30,7 @@ from bpm_engine.bpmn.graph import Scope as ScopeSpec
 from bpm_engine.core import correlation
 from bpm_engine.core.draft import Touched
 from bpm_engine.core.effects import AskPerson, Await, Awaited, Choose, Fault
+from bpm_engine.core.lifecycle import WAITING
 from bpm_engine.core.state import (
     HumanTask,
     LogKind,
@@ -42,7 +43,6 @@ from bpm_engine.core.state import (
     TimerPurpose,
     TimerStatus,
     Token,
-    TokenState,
     Variables,
     Waiting,
 )
@@ -52,6 +52,11 @@ from bpm_engine.core.variables import View, view
 if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
     from bpm_engine.core.visit import Visit
+
+# See `marking` on words.
+SCHEDULED, OPEN = TimerStatus.SCHEDULED, SubscriptionStatus.OPEN
+MESSAGE, CONDITION = SubscriptionKind.MESSAGE, SubscriptionKind.CONDITION
+AT_TIMER, AT_EVENT = Waiting.TIMER, Waiting.EVENT
 
 WAITING_ROWS = frozenset({Waiting.RETRY, Waiting.START, Waiting.HUMAN, Waiting.EVENT})  # at any node
 DEADLINE = "DEADLINE"
@@ -68,7 +73,7 @@ def has_one(node: Node, token: Token) -> bool:
     catch = node.spec
     if not isinstance(catch, Catch) or len(catch.events) != 1 or node.boundary or node.deadline is not None:
         return False
-    return token.state is TokenState.WAITING and token.waiting_for in (Waiting.TIMER, Waiting.EVENT)
+    return token.state is WAITING and token.waiting_for in (AT_TIMER, AT_EVENT)
 
 
 # ------------------------------------------------------------------ opening
@@ -76,8 +81,8 @@ def has_one(node: Node, token: Token) -> bool:
 
 def wait(marking: Marking, visit: Visit, effect: Await) -> None:
     only_timer = len(effect.events) == 1 and isinstance(effect.events[0].event, TimerEvent)
-    reason = Waiting.TIMER if only_timer else Waiting.EVENT
-    marking.rest(visit, state=TokenState.WAITING, waiting_for=reason)
+    reason = AT_TIMER if only_timer else AT_EVENT
+    marking.rest(visit, state=WAITING, waiting_for=reason)
     scope = marking.draft.scope(visit.token.scope_id)
     seen = visit.view()
     for awaited in effect.events:
@@ -86,9 +91,9 @@ def wait(marking: Marking, visit: Visit, effect: Await) -> None:
 
 def await_data(marking: Marking, visit: Visit) -> None:
     """An activity that is ready but has no data to begin with (13.3.2): `data_sets` says when it has."""
-    marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.EVENT)
+    marking.rest(visit, state=WAITING, waiting_for=AT_EVENT)
     scope = marking.draft.scope(visit.token.scope_id)
-    _subscribe(marking, scope, visit.token.id, (visit.node.id, DATA), Terms(SubscriptionKind.CONDITION))
+    _subscribe(marking, scope, visit.token.id, (visit.node.id, DATA), Terms(CONDITION))
 
 
 def open_boundary(marking: Marking, visit: Visit) -> None:
@@ -117,7 +122,7 @@ def open_handlers(marking: Marking, scope: Scope, graph: Graph) -> None:
 
 
 def ask_person(marking: Marking, visit: Visit, effect: AskPerson) -> None:
-    marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.HUMAN)
+    marking.rest(visit, state=WAITING, waiting_for=Waiting.HUMAN)
     _open_task(marking, visit.token, effect)
 
 
@@ -125,7 +130,7 @@ def ask_person_instead(marking: Marking, token: Token, effect: AskPerson) -> Non
     """Of a node that the token has entered already: its boundary events are armed."""
     marking.draft.require_waits(token)
     _close_tasks(marking, token)
-    waiting = {"state": TokenState.WAITING, "waiting_for": Waiting.HUMAN, "topic": None}
+    waiting = {"state": WAITING, "waiting_for": Waiting.HUMAN, "topic": None}
     fresh = {"error": None, "attempt": 0, "recoveries": 0}
     _open_task(marking, marking.put(token, **waiting, **fresh), effect)
 
@@ -173,7 +178,7 @@ def _open(marking: Marking, scope: Scope, token_id: str | None, awaited: Awaited
             _subscribe(marking, scope, token_id, at, _terms(marking, awaited.event, seen))
         case ErrorEvent() | EscalationEvent() if needs_all(_node(marking, scope, awaited)):
             at = awaited.node_id, awaited.index
-            _subscribe(marking, scope, token_id, at, Terms(SubscriptionKind.CONDITION))
+            _subscribe(marking, scope, token_id, at, Terms(CONDITION))
         case _:
             pass  # errors, escalations, cancels and compensations find their catchers by themselves
 
@@ -263,11 +268,11 @@ def _terms(marking: Marking, event: EventSpec, seen: View) -> Terms:
             wanted = {path: to_json(value.evaluate(seen, now)) for path, value in event.match}
             if event.keys:
                 wanted |= correlation.demanded(event.keys, seen)
-            return Terms(SubscriptionKind.MESSAGE, str(event.name.evaluate(seen, now)), key, _nested(wanted))
+            return Terms(MESSAGE, str(event.name.evaluate(seen, now)), key, _nested(wanted))
         case SignalEvent():
             return Terms(SubscriptionKind.SIGNAL, str(event.name.evaluate(seen, now)))
         case _:
-            return Terms(SubscriptionKind.CONDITION)
+            return Terms(CONDITION)
 
 
 def correlation_text(value: object) -> str:
@@ -310,7 +315,7 @@ def _subscribe(
         match=terms.match,
     )
     marking.draft.subscriptions.put(subscription.id, subscription)
-    if terms.kind is SubscriptionKind.CONDITION:
+    if terms.kind is CONDITION:
         _count_conditions(marking, scope.instance_id, 1)
         touched = Touched(scope.instance_id, subscription_id=subscription.id)
         marking.draft.append(marking.draft.touched, touched)
@@ -318,8 +323,8 @@ def _subscribe(
 
 def _count_conditions(marking: Marking, instance_id: str, difference: int) -> None:
     draft = marking.draft
-    count = draft.conditional.get(instance_id, draft.scope(instance_id).conditional)
-    draft.set_counter(draft.conditional, instance_id, count + difference)
+    tally = draft.tally(instance_id)
+    draft.set_counter(tally, "conditional", tally.conditional + difference)
 
 
 def open_again(marking: Marking, scope: Scope, token_id: str | None, node: Node) -> None:
@@ -339,10 +344,10 @@ def close(marking: Marking, token: Token) -> None:
     draft = marking.draft
     draft.require_waits(token)
     for timer in draft.timers.where("token_id", token.id):
-        if timer.status is TimerStatus.SCHEDULED:
+        if timer.status is SCHEDULED:
             draft.timers.put(timer.id, replace(timer, status=TimerStatus.CANCELLED))
     for subscription in draft.subscriptions.where("token_id", token.id):
-        if subscription.status is SubscriptionStatus.OPEN:
+        if subscription.status is OPEN:
             end_subscription(marking, subscription, SubscriptionStatus.CANCELLED)
     _close_tasks(marking, token)
 
@@ -359,7 +364,7 @@ def close_retry(marking: Marking, token: Token) -> None:
     draft = marking.draft
     draft.require_waits(token)
     for timer in draft.timers.where("token_id", token.id):
-        if timer.purpose is TimerPurpose.RETRY and timer.status is TimerStatus.SCHEDULED:
+        if timer.purpose is TimerPurpose.RETRY and timer.status is SCHEDULED:
             draft.timers.put(timer.id, replace(timer, status=TimerStatus.CANCELLED))
 
 
@@ -375,16 +380,16 @@ def close_handlers(marking: Marking, scope: Scope) -> None:
     draft = marking.draft
     draft.require_handlers(scope)
     for timer in draft.timers.where("scope_id", scope.id):
-        if timer.token_id is None and timer.status is TimerStatus.SCHEDULED:
+        if timer.token_id is None and timer.status is SCHEDULED:
             draft.timers.put(timer.id, replace(timer, status=TimerStatus.CANCELLED))
     for subscription in draft.subscriptions.where("scope_id", scope.id):
-        if subscription.token_id is None and subscription.status is SubscriptionStatus.OPEN:
+        if subscription.token_id is None and subscription.status is OPEN:
             end_subscription(marking, subscription, SubscriptionStatus.CANCELLED)
 
 
 def end_subscription(marking: Marking, subscription: Subscription, status: SubscriptionStatus) -> None:
     marking.draft.subscriptions.put(subscription.id, replace(subscription, status=status))
-    if subscription.kind is SubscriptionKind.CONDITION:
+    if subscription.kind is CONDITION:
         _count_conditions(marking, subscription.instance_id, -1)
 
 
@@ -411,8 +416,8 @@ def is_awaited(marking: Marking, met: Timer | Subscription, node_id: str) -> boo
         draft.require_handlers(draft.scope(met.scope_id))
         column, place = "scope_id", met.scope_id
     rows: list[Timer | Subscription] = [
-        *(row for row in draft.timers.where(column, place) if row.status is TimerStatus.SCHEDULED),
-        *(row for row in draft.subscriptions.where(column, place) if row.status is SubscriptionStatus.OPEN),
+        *(row for row in draft.timers.where(column, place) if row.status is SCHEDULED),
+        *(row for row in draft.subscriptions.where(column, place) if row.status is OPEN),
     ]
     return any(row.node_id == node_id and row.token_id == met.token_id and row.id != met.id for row in rows)
 
@@ -432,9 +437,7 @@ def thrown_awaited(
         (
             row
             for row in rows
-            if row.node_id == node.id
-            and row.status is SubscriptionStatus.OPEN
-            and event_of(node, row.event) is event
+            if row.node_id == node.id and row.status is OPEN and event_of(node, row.event) is event
         ),
         None,
     )

@@ -18,7 +18,7 @@ from bpm_engine.bpmn.graph import Graph
 
 _DERIVED = frozenset(
     {"line", "reach", "ahead", "watched", "flows", "network", "content_hash"}
-    | {"way", "has_waits", "offers", "result_is_variables"}
+    | {"way", "has_waits", "offers", "ends", "result_is_variables", "root", "none_starts"}
 )
 
 

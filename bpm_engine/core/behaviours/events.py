@@ -38,10 +38,12 @@ from bpm_engine.core.effects import (
 from bpm_engine.core.state import Variables
 from bpm_engine.core.visit import Visit
 
+FINISH, CONSUME = (Finish(),), (Consume(),)
+
 
 def enter_pass(visit: Visit) -> tuple[Effect, ...]:
     """Start events, boundary events, abstract and manual tasks, none intermediate events: nothing to do."""
-    return (Finish(),)
+    return FINISH
 
 
 def enter_catch(visit: Visit) -> tuple[Effect, ...]:
@@ -83,20 +85,20 @@ def _event_of(graph: Graph, happened: Happened) -> EventSpec | None:
 
 def enter_throw(visit: Visit) -> tuple[Effect, ...]:
     """Intermediate throw event: says it, and goes on; a compensation waits first."""
-    return _thrown(visit, then=(Finish(),))
+    return _thrown(visit, then=FINISH)
 
 
 def throw_compensated(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
-    return (Finish(),)
+    return FINISH
 
 
 def enter_end(visit: Visit) -> tuple[Effect, ...]:
     """End event: throws what it throws and consumes the token (13.5.6)."""
-    return _thrown(visit, then=(Consume(),))
+    return _thrown(visit, then=CONSUME)
 
 
 def end_compensated(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
-    return _last_word(visit) or (Consume(),)
+    return _last_word(visit) or CONSUME
 
 
 def _thrown(visit: Visit, then: tuple[Effect, ...]) -> tuple[Effect, ...]:

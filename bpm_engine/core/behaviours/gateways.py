@@ -27,7 +27,7 @@ def parallel_joined(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
 
 
 def parallel_fires(node: Node, join: Join) -> bool:
-    return all(join.arrivals.get(flow) for flow in node.incoming)
+    return join.joined >= len(node.incoming) and all(join.arrivals.get(flow) for flow in node.incoming)
 
 
 def enter_inclusive(visit: Visit) -> tuple[Effect, ...]:

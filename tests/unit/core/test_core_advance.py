@@ -116,6 +116,21 @@ def test_a_refused_stimulus_takes_back_only_its_own_part_of_the_batch():
     assert [entry.kind for entry in changes.log] == ["variables"]
 
 
+def test_a_start_that_is_refused_half_way_leaves_nothing():
+    """Not even the counters of an instance that never was."""
+    player, facts = world()
+    full = Context(now=START, new_id=context().new_id, limits=Limits(tokens=0))
+    start = s.Started(instance_id="new", tenant_id="t", definition_id="p:1")
+    changes = changes_of(player, player.world.whole(), [start, facts[7], start], full)
+    refused = Refused("TOO_MANY_TOKENS", "the instance already has 0 tokens")
+    assert changes.outcomes == [refused, Applied(), refused]
+    assert not changes.instances
+    assert not changes.tokens
+    assert [scope.id for scope in changes.scopes.updated] == [player.root]
+    assert not changes.scopes.inserted
+    assert [entry.kind for entry in changes.log] == ["variables"]
+
+
 @pytest.mark.parametrize("number", [0, 1, 5, 6])
 def test_a_repeated_stimulus_changes_nothing(number):
     player, facts = world()

@@ -99,6 +99,33 @@ SEQUENCE = b"""
 </definitions>"""
 
 
+ENDS = b"""
+<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:bpm="urn:bpm-engine:1" id="file"
+    targetNamespace="urn:test">
+  <signal id="sig" name="sig"/>
+  <process id="p" isExecutable="true">
+    <startEvent id="s"/><inclusiveGateway id="f"/>
+    <endEvent id="plain"/>
+    <endEvent id="signal"><signalEventDefinition signalRef="sig"/></endEvent>
+    <endEvent id="terminate"><terminateEventDefinition/></endEvent>
+    <endEvent id="telling" bpm:emit="told"/>
+    <endEvent id="resting" bpm:asyncBefore="true"/>
+    <sequenceFlow id="1" sourceRef="s" targetRef="f"/>
+    <sequenceFlow id="2" sourceRef="f" targetRef="plain"/>
+    <sequenceFlow id="3" sourceRef="f" targetRef="signal"/>
+    <sequenceFlow id="4" sourceRef="f" targetRef="terminate"/>
+    <sequenceFlow id="5" sourceRef="f" targetRef="telling"/>
+    <sequenceFlow id="6" sourceRef="f" targetRef="resting"/>
+  </process>
+</definitions>"""
+
+
+def test_only_an_end_event_that_says_nothing_is_reached_at_once() -> None:
+    (graph,) = load(ENDS, soundness=False).require().graphs
+
+    assert {node.id for node in graph.nodes.values() if node.ends} == {"plain"}
+
+
 def _played() -> list[Changes]:
     """From the start to the end, with an answer for each task."""
     definitions = Library(load(SEQUENCE).require().graphs)
@@ -119,7 +146,7 @@ def _played() -> list[Changes]:
     return made
 
 
-def test_work_offered_at_once_leaves_the_same_rows_as_a_step_of_its_own(
+def test_work_offered_and_an_end_reached_at_once_leave_the_same_rows_as_a_step_of_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     at_once = _played()
