@@ -1,4 +1,4 @@
-"""Files of tests in memory: where the system has a file system there with enough room, and nobody named another.
+"""Files of tests in memory: where the system has a file system there with room, and `TMPDIR` names no other.
 
 The private PostgreSQL server and `tmp_path` follow `TMPDIR`. Nothing is switched off for that: servers and
 SQLite still ask for every write to be kept, and the kernel, which no test ends, keeps it in memory as well as
@@ -11,7 +11,7 @@ import os
 import tempfile
 from pathlib import Path
 
-MEMORY = Path("/dev/shm")  # noqa: S108  each run makes directories of its own there
+MEMORY = Path("/dev/shm")
 ROOM = 4 << 30  # bytes; a run of everything needs about one gibibyte
 MEMINFO = Path("/proc/meminfo")
 
