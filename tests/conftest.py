@@ -3,6 +3,7 @@
 from hypothesis import settings
 
 pytest_plugins = [
+    "support.scratch",  # first: the others make directories
     "support.postgres.plugin",
     "support.databases",
     "support.scenarios.engine_fixtures",

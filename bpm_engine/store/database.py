@@ -39,6 +39,12 @@ class Database(Protocol):
     @property
     def wakeups(self) -> Wakeups: ...
 
+    def image(self) -> bytes | None:
+        """All of it, if it is in memory; None: it is not."""
+
+    def begin_with(self, image: bytes) -> None:
+        """What an empty database in memory contains from now on; any other stays as it is."""
+
     def writing(self) -> AbstractContextManager[sa.Connection]:
         """A connection in a transaction that may write; the caller commits or rolls back."""
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 VERSION_TABLE = "bpm_schema_version"
 PACKAGED = Path(__file__).parent.parent / "migrations"
 IN_REPOSITORY = Path(__file__).parent.parent.parent / "alembic"
+_new_databases: list[bytes] = []  # one at most: what this version's schema looks like on SQLite, without rows
 
 
 def scripts() -> Path:
@@ -39,9 +40,22 @@ def upgrade(database: Database, revision: str = "head", *, row_level_security: b
     from alembic import command
 
     with _migrating(database) as connection:
-        _refuse_unknown(current(connection))
-        _run(connection, lambda config: command.upgrade(config, revision))
+        found = current(connection)
+        _refuse_unknown(found)
+        if revision != "head" or found != head():
+            _run(connection, lambda config: command.upgrade(config, revision))
         database.arrange_security(connection, row_level_security)
+
+
+def prepare(database: Database) -> None:
+    """As `upgrade`, for an engine that opens. Migrating takes 100 ms, and tests of processes open a database
+    in memory each: all but the first begin with a copy.
+    """
+    if _new_databases:
+        database.begin_with(_new_databases[0])
+    upgrade(database)
+    if not _new_databases and (image := database.image()):
+        _new_databases.append(image)
 
 
 def downgrade(database: Database, revision: str) -> None:
@@ -88,9 +102,13 @@ def check_version(connection: sa.Connection) -> None:
     )
 
 
+@cache
+def _known() -> frozenset[str]:
+    return frozenset(script.revision for script in _script_directory().walk_revisions())
+
+
 def _refuse_unknown(found: str | None) -> None:
-    known = {script.revision for script in _script_directory().walk_revisions()}
-    if found is not None and found not in known:
+    if found is not None and found not in _known():
         raise SchemaVersionError(
             f"The schema is at {found}, which this version of the engine does not know (it ends at {head()})."
             " A newer engine made it: upgrade this installation, or run that engine's `bpm db downgrade`."

@@ -25,6 +25,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from bpm_engine.errors import InvalidInputError, UnavailableError
 from bpm_engine.store import security
 from bpm_engine.store.clock import ServerClock
+from bpm_engine.store.compiled import TRANSLATIONS
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.failures import Failure, UnsafeDurabilityError
 from bpm_engine.store.notifications import Notifications
@@ -71,6 +72,7 @@ class PostgreSQL:
             pool_use_lifo=True,  # few connections are used much: their plans are made, their memory is warm
             pool_recycle=config.pool_recycle,
             hide_parameters=True,
+            execution_options={"compiled_cache": TRANSLATIONS},
             connect_args=self._connect_arguments(),
         )
         sa.event.listen(engine, "connect", _load_ids_and_json)
@@ -111,6 +113,12 @@ class PostgreSQL:
             "enable_material": "off",
             "enable_bitmapscan": "off",
         }
+
+    def image(self) -> None:
+        """A server keeps its databases itself."""
+
+    def begin_with(self, image: bytes) -> None:
+        """A server keeps its databases itself."""
 
     def writing(self) -> AbstractContextManager[sa.Connection]:
         return self._writing(self.engine)

@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -23,6 +23,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from bpm_engine.errors import InvalidInputError
+from bpm_engine.store.compiled import TRANSLATIONS
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.containment import contains_text, merge
 from bpm_engine.store.failures import Failure, TransactionRetryError
@@ -66,6 +67,7 @@ class SQLite:
             max_overflow=config.pool_overflow,
             pool_timeout=config.pool_timeout,
             hide_parameters=True,
+            execution_options={"compiled_cache": TRANSLATIONS},
         )
         self._writer = threading.Lock()
         self._writing_thread: int | None = None
@@ -100,6 +102,19 @@ class SQLite:
         connection.execute("PRAGMA recursive_triggers = ON")
         _teach(connection)
         return connection
+
+    def image(self) -> bytes | None:
+        with self._anchor_lock:
+            return self._anchor.serialize() if self._anchor else None
+
+    def begin_with(self, image: bytes) -> None:
+        if not self._memory:
+            return
+        with self._anchor_lock, closing(sqlite3.connect(":memory:")) as source:
+            self._anchor = self._anchor or self._open()
+            if self._anchor.execute("SELECT 1 FROM sqlite_schema").fetchone() is None:
+                source.deserialize(image)
+                source.backup(self._anchor)
 
     def reserved(self) -> AbstractContextManager[sa.Connection]:
         """There is one writer at a time, and no way past it."""

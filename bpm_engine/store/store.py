@@ -89,7 +89,7 @@ class Store:
                 return
             automatic = self.config.auto_migrate
             if self.database.migrates_itself if automatic is None else automatic:
-                migrate.upgrade(self.database)
+                migrate.prepare(self.database)
             with self._errors(), self.database.reading() as connection:
                 self.database.check_durability(connection)
                 migrate.check_version(connection)

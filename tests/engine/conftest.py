@@ -6,10 +6,12 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
+import sqlalchemy as sa
 from support.databases import ALL
 from support.faulty import faults_of, persistent_clients
 
 from bpm_engine import Config, Engine
+from bpm_engine.api.views import Finding
 from bpm_engine.store.invariants import LIVENESS
 from bpm_engine.testing import ManualClock
 
@@ -42,6 +44,10 @@ def opening(
     reliable = request.node.get_closest_marker("reliable") is not None
     faults = None if reliable else faults_of(request.node.nodeid)
 
+    examiner = None
+    if request.param == "postgresql" and faults is None:
+        examiner = request.getfixturevalue("examiner")
+
     def open_engine(**settings: object) -> Engine:
         config = Config(**settings)  # type: ignore[arg-type]
         engine = Engine(url, config=config, clock=clock)
@@ -53,9 +59,18 @@ def opening(
 
     yield open_engine
     for engine in opened:
-        findings = [finding for finding in engine.doctor() if finding.name not in IDLE]
-        assert findings == []
+        findings = engine.doctor() if examiner is None else _examine(engine, examiner)
+        assert [finding for finding in findings if finding.name not in IDLE] == []
         engine.close()
+
+
+def _examine(engine: Engine, connections: sa.Engine) -> list[Finding]:
+    database = engine._runtime.store.database
+    own, database.engine = database.engine, connections
+    try:
+        return engine.doctor()
+    finally:
+        database.engine = own
 
 
 @pytest.fixture

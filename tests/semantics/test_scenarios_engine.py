@@ -1,13 +1,14 @@
 """Every scenario on a whole engine: on SQLite and PostgreSQL, with an engine that is forgotten after each
 step, and with two engines that take turns on one database.
 
-The written ones always, every fourth with one of the two ways; of the generated ones a sample. All of them
-in all ways are marked slow.
+The written ones always on SQLite, every fourth with one of the two ways, and every third of a folder on
+PostgreSQL with two engines; of the generated ones a sample. All in all ways, on both, are marked slow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,11 @@ from bpm_engine.engine import Engine
 WRITTEN = list(read_scenarios(Path(__file__).parent))
 GENERATED = template_scenarios()
 SOME, FEW = GENERATED[::12], GENERATED[::40]
+THIRD = [
+    scenario
+    for _, folder in groupby(WRITTEN, lambda scenario: scenario.id.partition("/")[0])
+    for scenario in list(folder)[::3]
+]
 Choice = Callable[[Engines], Callable[[], Engine]]
 WAYS: dict[str, Choice] = {
     "forget and reload": lambda engines: engines.fresh,
@@ -61,7 +67,7 @@ def test_every_scenario_with_changing_engines_on_sqlite(
     _play(scenario, engines_on_sqlite, choice)
 
 
-@pytest.mark.parametrize("scenario", [*WRITTEN, *FEW], ids=lambda scenario: scenario.id)
+@pytest.mark.parametrize("scenario", [*THIRD, *FEW], ids=lambda scenario: scenario.id)
 def test_scenario_on_postgresql(scenario: Scenario, engines_on_postgresql: Engines) -> None:
     _play(scenario, engines_on_postgresql, lambda engines: engines.either)
 

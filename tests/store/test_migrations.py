@@ -19,7 +19,7 @@ from bpm_engine.store import migrate
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.database import Database
 from bpm_engine.store.failures import SchemaVersionError
-from bpm_engine.store.schema import metadata, subscription, timer
+from bpm_engine.store.schema import metadata, process_instance, subscription, timer
 from bpm_engine.store.store import Store, connect
 
 
@@ -198,6 +198,52 @@ def test_a_migration_waits_for_another_however_long_it_takes(postgresql_url: str
     finally:
         first.close()
         second.close()
+
+
+def test_databases_in_memory_begin_with_the_same_schema_and_share_no_rows() -> None:
+    """All but the first are copies of what the migrations made."""
+    migrated = connect(StoreConfig(url="sqlite://"))
+    migrate.upgrade(migrated)
+    with Store("sqlite://") as first, Store("sqlite://") as second:
+        for store in (first, second):
+            store.open()
+            assert described(store.database) == described(migrated)
+            assert migrate.find_revision(store.database) == migrate.head()
+        with first.transaction() as tx:
+            changing.apply(tx, sample.started(sample.instance()))
+        with second.reading() as tx:
+            assert tx.execute(sa.select(sa.func.count()).select_from(process_instance)).scalar_one() == 0
+    migrated.close()
+
+
+def test_a_copy_replaces_nothing() -> None:
+    with Store("sqlite://") as store:
+        store.open()
+        with store.transaction() as tx:
+            changing.apply(tx, sample.started(sample.instance()))
+        migrate.prepare(store.database)
+        with store.reading() as tx:
+            assert tx.execute(sa.select(sa.func.count()).select_from(process_instance)).scalar_one() == 1
+
+
+def test_what_one_engine_has_translated_serves_the_next(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query, other = sa.select(process_instance.c.id), sa.select(process_instance.c.subject)
+    translated: list[object] = []
+    translate = sa.Select._compiler
+
+    def noted(self: sa.Select[tuple[object]], *given: object, **named: object) -> object:
+        translated.append(self)
+        return translate(self, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sa.Select, "_compiler", noted)
+    for _ in range(2):
+        with Store(StoreConfig(url=empty_url, auto_migrate=True)) as store, store.reading() as tx:
+            tx.execute(query)
+            tx.execute(other)
+    assert sum(each is query for each in translated) <= 1
+    assert sum(each is other for each in translated) <= 1
 
 
 def test_a_failing_migration_leaves_the_schema_as_it_was(database: Database) -> None:

@@ -144,10 +144,7 @@ class EnginePlayer(Player):
 
 
 def _share(owner: Engine, guest: Engine) -> None:
-    """The address of the database, also where it is in memory; and the statements that are compiled already,
-    on which most of a run would be spent in each new engine."""
+    """The address of the database, also where it is in memory."""
     known, other = owner._runtime.store.database, guest._runtime.store.database
-    other.engine.dialect = known.engine.dialect
-    other.engine._compiled_cache = known.engine._compiled_cache
     if isinstance(known, SQLite) and isinstance(other, SQLite):
         other._uri = known._uri

@@ -275,10 +275,8 @@ class Run:
         return worker
 
     def _share_what_is_compiled(self, engine: Engine) -> None:
-        """Most of a run would be spent on compiling the same statements and processes in each new engine."""
+        """Most of a run would be spent on compiling the same processes in each new engine."""
         template, runtime = _template()[1]._runtime, engine._runtime
-        runtime.store.database.engine.dialect = template.store.database.engine.dialect
-        runtime.store.database.engine._compiled_cache = template.store.database.engine._compiled_cache
         runtime.cache._compiled = template.cache._compiled
 
     def _effect(self, work: Work) -> dict[str, Any]:
