@@ -95,7 +95,7 @@ def advance(
     for index, stimulus in enumerate(stimuli):
         try:
             outcomes.append(_play(marking, stimulus))
-            draft.keep()
+            draft.undo.clear()  # nothing of what was played will be taken back
         except Lacking as lack:
             draft.rollback()
             lacking.append(lack.needs)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bpm_engine.bpmn.graph import TimerEvent, Work
 from bpm_engine.core import incidents, propagation, triggering, waits
 from bpm_engine.core.agenda import Step
-from bpm_engine.core.changes import Applied, Outcome, Refused, Stale
+from bpm_engine.core.changes import APPLIED, Outcome, Refused, Stale
 from bpm_engine.core.effects import Done
 from bpm_engine.core.lifecycle import EXECUTING, HALTED_INSTANCES
 from bpm_engine.core.needs import Lacking, Needs
@@ -49,7 +49,6 @@ from bpm_engine.core.timing import is_missed, next_firing
 if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
 
-APPLIED = Applied()
 
 # See `marking` on words.
 INSIDE = Phase.INSIDE

@@ -54,6 +54,7 @@ class Refused:
 
 
 Outcome = Applied | Stale | Refused
+APPLIED = Applied()
 
 
 class Rows(msgspec.Struct, Generic[T]):

@@ -229,12 +229,8 @@ class Draft:
         self.undo.append(rows)
         rows.append(row)
 
-    def keep(self) -> None:
-        """A stimulus was played: nothing of it will be taken back."""
-        self.undo.clear()
-
     def rollback(self, mark: int = 0) -> None:
-        """To a length that `undo` had, or to the last `keep`."""
+        """To a length that `undo` had, or to when it was empty: before the stimulus that is being played."""
         while len(self.undo) > mark:
             change = self.undo.pop()
             if type(change) is list:

@@ -230,8 +230,8 @@ class Marking(TokenRows):
         if node.has_waits or (token.waiting_for is not None and waits.may_have(node, token)):
             waits.close(self, token)
         if not node.outputs:
-            if result:
-                self.assign(visit, result)
+            if result and (kept := write(self.draft, visit.graph, token.scope_id, token, result)):
+                visit.token = self.put(token, local={**(token.local or {}), **kept})
             _complete(self, visit, result)
             return
         if result:

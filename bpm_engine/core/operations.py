@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from bpm_engine.core import calls, compensation, incidents, joins, modification, scopes, waits
 from bpm_engine.core.agenda import Step
-from bpm_engine.core.answers import APPLIED, STEP_OF, reset_steps
-from bpm_engine.core.changes import Outcome, Refused, Stale
+from bpm_engine.core.answers import STEP_OF, reset_steps
+from bpm_engine.core.changes import APPLIED, Outcome, Refused, Stale
 from bpm_engine.core.draft import Touched
 from bpm_engine.core.lifecycle import HALTED_INSTANCES, TERMINAL_INSTANCES
 from bpm_engine.core.needs import Lacking, Needs

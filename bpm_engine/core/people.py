@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from bpm_engine.bpmn.graph import Human, Kind
 from bpm_engine.core import compensation, forms, incidents, waits
-from bpm_engine.core.answers import APPLIED, absent, halted, reset_steps
+from bpm_engine.core.answers import absent, halted, reset_steps
 from bpm_engine.core.behaviours import RESUME
-from bpm_engine.core.changes import Outcome, Refused, Stale
+from bpm_engine.core.changes import APPLIED, Outcome, Refused, Stale
 from bpm_engine.core.effects import AskPerson, Done
 from bpm_engine.core.lifecycle import HALTED_INSTANCES, TERMINAL_INSTANCES
 from bpm_engine.core.needs import Lacking, Needs

@@ -26,7 +26,7 @@ from bpm_engine.bpmn.graph import (
 )
 from bpm_engine.core import calls, triggering, waits
 from bpm_engine.core.behaviours.events import payload_of
-from bpm_engine.core.changes import Applied, Outcome, Refused, Stale
+from bpm_engine.core.changes import APPLIED, Outcome, Refused, Stale
 from bpm_engine.core.context import Context
 from bpm_engine.core.effects import Await, Awaited, Choose, Happened
 from bpm_engine.core.needs import Lacking, Needs
@@ -70,7 +70,7 @@ def started(marking: Marking, stimulus: Started) -> Outcome:
         marking.start(token)
     else:
         marking.attempt(token, Phase.ENTER, _begin, marking, token, came)
-    return Applied()
+    return APPLIED
 
 
 # ------------------------------------------------------------------ where
