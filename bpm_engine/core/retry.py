@@ -14,6 +14,7 @@ from bpm_engine.bpmn.expressions import parse_duration
 from bpm_engine.bpmn.graph import Retry
 
 Growth = Literal["fixed", "linear", "exponential"]
+WORKER_LOST = "worker_lost"  # the code of what is lost too often, and of what waits after a loss
 LARGEST_EXPONENT = 20  # beyond this every sensible base has met its cap; more would leave the calendar
 
 
@@ -41,6 +42,9 @@ class RetryPolicy:
                 return self.base * failed
             case "exponential":
                 return self.base * (1 << min(failed - 1, LARGEST_EXPONENT))
+
+
+LOSSES = RetryPolicy(maximum=timedelta(minutes=1))  # of workers, from the second on: four minutes for nine
 
 
 def policy_for(node: Retry, handler: RetryPolicy | None, default: RetryPolicy) -> RetryPolicy:
