@@ -19,7 +19,7 @@ from bpm_engine.core.effects import Done
 from bpm_engine.core.external import is_external
 from bpm_engine.core.lifecycle import EXECUTING, HALTED_INSTANCES
 from bpm_engine.core.needs import Lacking, Needs
-from bpm_engine.core.retry import LOSSES, WORKER_LOST, policy_for
+from bpm_engine.core.retry import WORKER_LOST, pause_after_loss, policy_for
 from bpm_engine.core.state import (
     Instance,
     InstanceStatus,
@@ -176,14 +176,13 @@ def lease_expired(marking: Marking, stimulus: LeaseExpired) -> Outcome:
 
 
 def _pause(token: Token, lost: int) -> timedelta:
-    """The first loss may be anybody's bad luck. What is lost again and again may be what kills: each death
-    takes other work with it, so it comes back ever later. The same for every sweep: no chance in it.
-
-    Not where a death is nobody else's: work of external workers, and what the engine itself carries on.
+    """What is lost again and again may be what kills: each death takes other work with it, so it comes back
+    ever later. Not where a death is nobody else's: work of external workers, and what the engine itself
+    carries on.
     """
-    if lost == 1 or token.phase is not INSIDE or token.topic is None or is_external(token.topic):
+    if token.phase is not INSIDE or token.topic is None or is_external(token.topic):
         return timedelta(0)
-    return LOSSES.delay(lost - 1, 0.0)
+    return pause_after_loss(lost)
 
 
 def work_unclaimed(marking: Marking, stimulus: WorkUnclaimed) -> Outcome:

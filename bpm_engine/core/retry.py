@@ -44,7 +44,17 @@ class RetryPolicy:
                 return self.base * (1 << min(failed - 1, LARGEST_EXPONENT))
 
 
-LOSSES = RetryPolicy(maximum=timedelta(minutes=1))  # of workers, from the second on: four minutes for nine
+LOSSES = RetryPolicy(maximum=timedelta(minutes=1))
+
+
+def pause_after_loss(lost: int) -> timedelta:
+    """How long to wait when so many workers were lost: 0, 1, 4, 16 seconds, then a minute each time.
+
+    The first loss may be anybody's, the second may be of who ran beside what kills. Four times as long each
+    time: what kills is soon out of the way, and nine waits are little more than six minutes. No chance in it:
+    every sweep comes to the same.
+    """
+    return LOSSES.delay(2 * lost - 3, 0.0) if lost > 1 else timedelta(0)
 
 
 def policy_for(node: Retry, handler: RetryPolicy | None, default: RetryPolicy) -> RetryPolicy:

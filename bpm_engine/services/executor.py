@@ -403,6 +403,7 @@ class Executor:
     def _run(self, running: Running) -> Stimulus | None:
         """What to hand in; None: a transactional handler has committed its own step."""
         handler = running.handler
+        self.hands.begin(running)
         crash_point(BEFORE)
         if handler.transactional:
             return self._run_transactional(running)
@@ -438,6 +439,7 @@ class Executor:
     async def _run_async(self, running: Running) -> None:
         timeout = running.handler.timeout
         try:
+            self.hands.begin(running)
             crash_point(BEFORE)
             seconds = timeout.total_seconds() if timeout else None
             result = await asyncio.wait_for(running.handler.function(running.work), seconds)

@@ -16,6 +16,7 @@ from bpm_engine.core.stimuli import Claim
 from bpm_engine.errors import UnavailableError
 from bpm_engine.handlers import Handler, Handlers
 from bpm_engine.services.about import about_claim
+from bpm_engine.services.roster import Roster
 from bpm_engine.services.running import HandedIn, Running, by_lease
 from bpm_engine.store import work as claims
 from bpm_engine.store.store import Store
@@ -37,6 +38,7 @@ class Hands:
         self._emptied = threading.Condition(self._lock)  # notified when nothing runs any more
         self._running: dict[str, Running] = {}  # by token
         self._handed_in: dict[Claim, HandedIn] = {}
+        self.roster: Roster | None = None  # where what has begun is entered, for who looks after this process
 
     # -------------------------------------------------------------- runs
 
@@ -44,9 +46,16 @@ class Hands:
         with self._lock:
             self._running.update((each.claim.token_id, each) for each in running)
 
+    def begin(self, running: Running) -> None:
+        """Its handler is about to be called."""
+        if self.roster is not None:
+            self.roster.begin(running.claim)
+
     def leave(self, running: Running) -> None:
         with self._lock:
             self._remove(running)
+        if self.roster is not None:
+            self.roster.leave(running.claim)
 
     def _remove(self, running: Running) -> None:
         """The same token may run here again by now, if the time of its former run was over."""
@@ -79,6 +88,8 @@ class Hands:
 
     def hand_in(self, handed_in: HandedIn, running: Running | None = None) -> None:
         """Until it is settled its lease is extended. `running`: the run that it is the result of."""
+        if self.roster is not None:
+            self.roster.hand_in(handed_in.claimed.claim)
         with self._lock:
             self._handed_in[handed_in.claimed.claim] = handed_in
             if running is not None:
@@ -88,6 +99,9 @@ class Hands:
         """Their results are committed, or lost; what is known of them."""
         with self._lock:
             found = {claim: self._handed_in.pop(claim, None) for claim in claims}
+        if self.roster is not None:
+            for claim in found:
+                self.roster.leave(claim)
         return {claim: each for claim, each in found.items() if each is not None}
 
     # -------------------------------------------------------------- leases

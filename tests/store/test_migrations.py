@@ -130,11 +130,13 @@ def test_the_last_script_is_known_without_reading_any() -> None:
     assert migrate.head() == migrate._script_directory().get_current_head()
 
 
-def test_who_finds_the_schema_up_to_date_does_not_wait_for_alembic(database: Database, empty_url: str) -> None:
+def test_who_finds_the_schema_up_to_date_does_not_wait_for_alembic(
+    database: Database, empty_url: str
+) -> None:
     """Every start of a worker would pay for the import."""
     migrate.upgrade(database)
     script = (
-        "import sys; from bpm_engine.store.config import StoreConfig; from bpm_engine.store.store import Store\n"
+        "import sys; from bpm_engine.store.store import Store, StoreConfig\n"
         f"with Store(StoreConfig(url={empty_url!r}, auto_migrate=False)) as store: store.open()\n"
         "sys.exit('alembic' in sys.modules)"
     )
