@@ -446,7 +446,7 @@ def _executor_config(config: Config, runtime: Runtime) -> ExecutorConfig:
         circuit_pause=config.circuit_pause,
         retry_share=config.retry_share,
         batch=2 * config.batch,  # one batch runs while another is committed
-        suspicion=_per_tenant(config, lambda own: max(1, own.recoveries // 3)),
+        suspicion=_per_tenant(config, lambda own: max(1, own.recoveries // 5)),
         limits=runtime.value_limits,
         secrets=runtime.secrets,
     )

@@ -9,17 +9,21 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 from contextlib import ExitStack
 
 import click
 
+from bpm_engine.cli import commands
 from bpm_engine.cli.commands import GOOD
-from bpm_engine.cli.endpoint import Endpoint, engine_readiness
+from bpm_engine.cli.endpoint import Endpoint, Readiness, engine_readiness
+from bpm_engine.cli.nursery import Born, Nursery, open_nursery
 from bpm_engine.cli.session import load_app
 from bpm_engine.engine import Engine
 from bpm_engine.errors import InvalidInputError, UnavailableError
 from bpm_engine.observability.logs import set_up_logging
 from bpm_engine.observability.work_log import log_work
+from bpm_engine.services.roster import Roster
 
 logger = logging.getLogger("bpm_engine.run")
 SERVICES = ("executor", "timers", "recovery", "correlation", "outbox", "retention")
@@ -96,6 +100,7 @@ def _address(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 )
 @click.option("--until-idle", is_flag=True, help="Do what can be done now, then stop.")
 @click.option("--reports-to", type=int, hidden=True, help="The socket of the supervisor.")
+@click.option("--roster", type=int, hidden=True, help="The file in which what has begun is entered.")
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -110,6 +115,7 @@ def run(
     log_level: str,
     until_idle: bool,
     reports_to: int | None,
+    roster: int | None,
 ) -> None:
     """Run the services of an application until SIGTERM or Ctrl-C.
 
@@ -125,19 +131,32 @@ def run(
     """
     if metrics and http is None and reports_to is None:
         raise click.UsageError("--metrics needs --http: it says where they are served")
+    nursery = _nursery() if processes > 1 else None
     with load_app(app) as engine:
         set_up_logging(log_format, log_level)
-        if processes > 1:
+        if nursery is not None:
             from bpm_engine.cli.supervisor import supervise
 
             arguments = _child_arguments(app, only, types, metrics, tracing, log_format, log_level)
-            ctx.exit(supervise(engine, arguments, processes, http, metrics=metrics))
+            ctx.exit(supervise(engine, nursery, arguments, processes, http, metrics=metrics))
+        if roster is not None:
+            engine._runtime.executor.hands.roster = Roster(roster)
         _observe(engine, metrics=metrics, tracing=tracing, database=reports_to is None)
         if until_idle:
             steps = engine.run_until_idle()
             click.echo("1 step" if steps == 1 else f"{steps} steps")
             return
         ctx.exit(_serve(engine, only, types, http, metrics, reports_to))
+
+
+def _nursery() -> Nursery:
+    """Before anything is there that a fork would break. The processes that it forks come by here, too."""
+    found = open_nursery()
+    if isinstance(found, Born):
+        from bpm_engine.cli import bpm
+
+        sys.exit(commands.run(bpm, found.arguments))
+    return found
 
 
 def _serve(
@@ -156,11 +175,17 @@ def _serve(
         if reports_to is not None:
             from bpm_engine.cli.supervisor import Report
 
-            stack.enter_context(Report(socket.socket(fileno=reports_to), lambda: engine_readiness(engine)))
+            stack.enter_context(Report(socket.socket(fileno=reports_to), lambda: _report(engine)))
         logger.info("runs %s (pid %d)", ", ".join(only) or "all services", os.getpid())
         engine.run(only=only or None, types=types)
         logger.info("drained")
     return GOOD
+
+
+def _report(engine: Engine) -> Readiness:
+    """With the name in its leases: when this process is dead, what it held is taken back by it."""
+    state = engine_readiness(engine)
+    return Readiness(state.ready, {"worker": engine._runtime.worker, **state.details})
 
 
 def _reach_database(engine: Engine) -> None:
@@ -204,7 +229,7 @@ def _child_arguments(
     log_format: str,
     log_level: str,
 ) -> list[str]:
-    arguments = ["--app", app, "--log-format", log_format, "--log-level", log_level]
+    arguments = ["run", "--app", app, "--log-format", log_format, "--log-level", log_level]
     arguments += ["--only", ",".join(only)] if only else []
     arguments += ["--types", ",".join(types)] if types else []
     arguments += ["--metrics"] if metrics else []

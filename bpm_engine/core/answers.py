@@ -6,7 +6,7 @@ one that meets a halted instance is Refused) and tells the token.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -16,9 +16,10 @@ from bpm_engine.core import incidents, propagation, triggering, waits
 from bpm_engine.core.agenda import Step
 from bpm_engine.core.changes import APPLIED, Outcome, Refused, Stale
 from bpm_engine.core.effects import Done
+from bpm_engine.core.external import is_external
 from bpm_engine.core.lifecycle import EXECUTING, HALTED_INSTANCES
 from bpm_engine.core.needs import Lacking, Needs
-from bpm_engine.core.retry import policy_for
+from bpm_engine.core.retry import WORKER_LOST, pause_after_loss, policy_for
 from bpm_engine.core.state import (
     Instance,
     InstanceStatus,
@@ -166,18 +167,26 @@ def lease_expired(marking: Marking, stimulus: LeaseExpired) -> Outcome:
         return Stale("the lease is not the one that expired")
     lost = token.recoveries + 1
     marking.journal.log(LogKind.RECOVERED, token, {"recoveries": lost, "owner": token.lease_owner})
+    words = f"its workers were lost {lost} times"
     if lost > marking.context.limits.recoveries:
-        incidents.fail(marking, token, token.phase, "worker_lost", f"its workers were lost {lost} times")
+        incidents.fail(marking, token, token.phase, WORKER_LOST, words)
         return APPLIED
-    marking.put(
-        token,
-        state=TokenState.READY,
-        recoveries=lost,
-        held=marking.is_halted(token.instance_id),
-        lease_owner=None,
-        lease_until=None,
-    )
+    pause = _pause(token, lost)
+    if pause:
+        error = {"code": WORKER_LOST, "message": words, "since": marking.context.now.isoformat()}
+        token = marking.put(token, error=error)
+    _back_off(marking, marking.put(token, recoveries=lost), marking.context.now + pause)
     return APPLIED
+
+
+def _pause(token: Token, lost: int) -> timedelta:
+    """What is lost again and again may be what kills: each death takes other work with it, so it comes back
+    ever later. Not where a death is nobody else's: work of external workers, and what the engine itself
+    carries on.
+    """
+    if token.phase is not INSIDE or token.topic is None or is_external(token.topic):
+        return timedelta(0)
+    return pause_after_loss(lost)
 
 
 def work_unclaimed(marking: Marking, stimulus: WorkUnclaimed) -> Outcome:

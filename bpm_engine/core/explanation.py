@@ -14,6 +14,7 @@ from bpm_engine.bpmn.graph import ErrorEvent, EscalationEvent, Graph, Kind, Node
 from bpm_engine.core import outlook
 from bpm_engine.core.external import is_external, topic_in
 from bpm_engine.core.lifecycle import HALTED_INSTANCES
+from bpm_engine.core.retry import WORKER_LOST
 from bpm_engine.core.state import (
     CompensationRecord,
     CompensationStatus,
@@ -184,7 +185,9 @@ def _retry(scene: Scene, token: Token) -> Reason:
     when = f"tried again at {', '.join(map(_at, due))}"
     why = f": {error.get('code')}: {error.get('message')}" if error else ""
     text = f"attempt {max(token.attempt, 1)} failed{why}; it is {when}"
-    if not token.attempt:
+    if error.get("code") == WORKER_LOST:
+        text = f"{error.get('message')}; it is {when}"
+    elif not token.attempt:
         text = f"its handler asked to be called later; it is {when}"
     return Reason("retry", text, ("the time", "a retry by hand"), token.entered_at)
 

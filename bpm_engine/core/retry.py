@@ -14,6 +14,7 @@ from bpm_engine.bpmn.expressions import parse_duration
 from bpm_engine.bpmn.graph import Retry
 
 Growth = Literal["fixed", "linear", "exponential"]
+WORKER_LOST = "worker_lost"  # the code of what is lost too often, and of what waits after a loss
 LARGEST_EXPONENT = 20  # beyond this every sensible base has met its cap; more would leave the calendar
 
 
@@ -41,6 +42,19 @@ class RetryPolicy:
                 return self.base * failed
             case "exponential":
                 return self.base * (1 << min(failed - 1, LARGEST_EXPONENT))
+
+
+LOSSES = RetryPolicy(maximum=timedelta(minutes=1))
+
+
+def pause_after_loss(lost: int) -> timedelta:
+    """How long to wait when so many workers were lost: 0, 1, 4, 16 seconds, then a minute each time.
+
+    The first loss may be anybody's, the second may be of who ran beside what kills. Four times as long each
+    time: what kills is soon out of the way, and nine waits are little more than six minutes. No chance in it:
+    every sweep comes to the same.
+    """
+    return LOSSES.delay(2 * lost - 3, 0.0) if lost > 1 else timedelta(0)
 
 
 def policy_for(node: Retry, handler: RetryPolicy | None, default: RetryPolicy) -> RetryPolicy:

@@ -418,12 +418,14 @@ class Executor:
         except BaseException:  # no fault of the handler, but ours: nobody may go on extending its lease
             self._leave(running)
             raise
+        self.hands.end(running)
         self._places.note_duration(monotonic() - begun)
         return self._judged(running, answer)
 
     def _run(self, running: Running) -> Stimulus | None:
         """What to hand in; None: a transactional handler has committed its own step."""
         handler = running.handler
+        self.hands.begin(running)
         crash_point(BEFORE)
         if handler.transactional:
             return self._run_transactional(running)
@@ -459,6 +461,7 @@ class Executor:
     async def _run_async(self, running: Running) -> None:
         timeout = running.handler.timeout
         try:
+            self.hands.begin(running)
             crash_point(BEFORE)
             seconds = timeout.total_seconds() if timeout else None
             result = await asyncio.wait_for(running.handler.function(running.work), seconds)

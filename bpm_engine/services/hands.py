@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from time import monotonic
 
@@ -16,6 +16,7 @@ from bpm_engine.core.stimuli import Claim
 from bpm_engine.errors import UnavailableError
 from bpm_engine.handlers import Handler, Handlers
 from bpm_engine.services.about import about_claim
+from bpm_engine.services.roster import Roster
 from bpm_engine.services.running import HandedIn, Running, by_lease
 from bpm_engine.store import work as claims
 from bpm_engine.store.store import Store
@@ -37,6 +38,7 @@ class Hands:
         self._emptied = threading.Condition(self._lock)  # notified when nothing runs any more
         self._running: dict[str, Running] = {}  # by token
         self._handed_in: dict[Claim, HandedIn] = {}
+        self.roster: Roster | None = None  # where what has begun is entered, for who looks after this process
 
     # -------------------------------------------------------------- runs
 
@@ -44,9 +46,21 @@ class Hands:
         with self._lock:
             self._running.update((each.claim.token_id, each) for each in running)
 
+    def begin(self, running: Running) -> None:
+        """Its handler is about to be called."""
+        if self.roster is not None:
+            self.roster.begin(running.claim)
+
+    def end(self, running: Running) -> None:
+        """Its handler has returned: whatever kills this process from now on is something else."""
+        if self.roster is not None:
+            self.roster.hand_in(running.claim)
+
     def leave(self, running: Running) -> None:
         with self._lock:
             self._remove(running)
+        if self.roster is not None:
+            self.roster.leave(running.claim)
 
     def _remove(self, running: Running) -> None:
         """The same token may run here again by now, if the time of its former run was over."""
@@ -77,8 +91,11 @@ class Hands:
 
     # -------------------------------------------------------------- results
 
-    def hand_in(self, handed_in: Iterable[HandedIn], ended: Iterable[Running] = ()) -> None:
+    def hand_in(self, handed_in: Sequence[HandedIn], ended: Iterable[Running] = ()) -> None:
         """Until they are settled their leases are extended. `ended`: the runs whose results they are."""
+        if self.roster is not None:
+            for each in handed_in:
+                self.roster.hand_in(each.claimed.claim)
         with self._lock:
             for each in handed_in:
                 self._handed_in[each.claimed.claim] = each
@@ -89,6 +106,9 @@ class Hands:
         """Their results are committed, or lost; what is known of them."""
         with self._lock:
             found = {claim: self._handed_in.pop(claim, None) for claim in claims}
+        if self.roster is not None:
+            for claim in found:
+                self.roster.leave(claim)
         return {claim: each for claim, each in found.items() if each is not None}
 
     # -------------------------------------------------------------- leases

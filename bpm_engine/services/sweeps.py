@@ -19,6 +19,7 @@ from bpm_engine.crash import crash_point, declare
 from bpm_engine.services.committer import Committer
 from bpm_engine.services.step import Submission
 from bpm_engine.store import timers, work
+from bpm_engine.store.notifications import News
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
 
@@ -131,6 +132,23 @@ class RecoverySweep:
             Submission(stimulus=LeaseExpired(token_id=t.id, version=t.version), root=t.root_instance_id)
             for t in expired
         ]
+
+
+def bury(store: Store, owner: str, begun: frozenset[str] | None) -> int:
+    """Take back what a worker held that is known to be dead, before its leases run out; how much it was.
+
+    Only what it had `begun` may have killed it (None: that may have been anything): their leases are over,
+    and the loss is counted. The rest is ready again as if it had been given back.
+    """
+    with store.transaction() as tx:
+        held = work.claims_of(tx, owner)
+        lost = [claim for claim in held if begun is None or claim.token_id in begun]
+        rest = [claim for claim in held if begun is not None and claim.token_id not in begun]
+        work.extend_leases(tx, lost, tx.now())
+        work.release_tokens(tx, rest)
+        if held:
+            tx.wake(News.WORK)
+    return len(held)
 
 
 class UnclaimedSweep:

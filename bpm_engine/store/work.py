@@ -26,7 +26,7 @@ from bpm_engine.store import rows
 from bpm_engine.store.database import Database
 from bpm_engine.store.records import INSTANCE, TOKEN
 from bpm_engine.store.rows import id_source, row_source
-from bpm_engine.store.schema import FOR_EXECUTORS, claim_order, process_instance, scope, token
+from bpm_engine.store.schema import FOR_EXECUTORS, claim_order, fixed, process_instance, scope, token
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Id, Instant
 
@@ -154,6 +154,13 @@ def release_tokens(tx: Transaction, claims: Sequence[Claim]) -> frozenset[str]:
         return frozenset()
     given = rows.rows([(c.token_id, c.version, c.owner) for c in claims])
     return frozenset(row.id for row in tx.execute(RELEASE, {"given": given, "now": tx.now()}))
+
+
+def claims_of(tx: Transaction, owner: str) -> list[Claim]:
+    """All that a worker holds."""
+    return [
+        Claim(token_id=row.id, version=row.version, owner=owner) for row in tx.execute(HELD, {"owner": owner})
+    ]
 
 
 def ready_topics(tx: Transaction) -> list[str]:
@@ -302,6 +309,9 @@ IS_HELD = sa.and_(
     token.c.state == TokenState.EXECUTING,
 )
 STILL_HELD = sa.select(token.c.id).where(IS_HELD)
+HELD = sa.select(token.c.id, token.c.version).where(
+    token.c.state == fixed(TokenState.EXECUTING), token.c.lease_owner == OWNER
+)
 _MINE = (
     sa.select(token.c.id)
     .where(IS_HELD)

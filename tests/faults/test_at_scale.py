@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from time import monotonic
 
 import pytest
 import sqlalchemy as sa
+from support.command import BPM, Shell
 from support.fault_models import one_task
 from support.postgres.server import Server
 from support.samples import HUMAN, WAIT
 from support.sites import Site
-from support.workers import wait_until
+from support.workers import TESTS, wait_until
 
 from bpm_engine import Config, Engine, EngineError, UnavailableError
 from bpm_engine.store.schema import message
@@ -160,40 +163,55 @@ def test_one_percent_that_kills_its_workers_does_not_keep_the_others(sites: Call
 
 
 @pytest.mark.xfail(
-    reason="the aim is 80 %: 12 % were seen, as long as workers die of what is not yet set apart"
+    reason="the aim is 80 %: 13 to 16 % were seen, as each that kills must kill before it is known"
 )
-def test_what_kills_its_workers_leaves_the_others_most_of_their_pace(sites: Callable[[str], Site]) -> None:
-    """The same good work, with and without one percent that kills."""
-    alone, _ = _seconds_of_good_work(sites("postgresql"), poisoned=0)
-    beside, deaths = _seconds_of_good_work(sites("postgresql"), poisoned=POISONED)
+def test_what_kills_its_workers_leaves_the_others_most_of_their_pace(
+    sites: Callable[[str], Site], tmp_path: Path
+) -> None:
+    """The same good work, with and without one percent that kills, by two workers under their supervisor."""
+    alone, _ = _seconds_of_good_work(sites("postgresql"), tmp_path, poisoned=0)
+    beside, deaths = _seconds_of_good_work(sites("postgresql"), tmp_path, poisoned=POISONED)
     share = alone / beside
     print(f"{GOOD} in {alone:.1f} s alone, {beside:.1f} s beside {POISONED} ({deaths} deaths): {share:.0%}")
     assert share >= 0.8
 
 
-def _seconds_of_good_work(site: Site, poisoned: int) -> tuple[float, int]:
-    """From the first worker's beginning until all good work is done; and how many workers died meanwhile."""
+APP = """
+import os
+from support import fault_models
+from bpm_engine import Config, Engine
+
+settings = {"auto_migrate": False, "poll": 0.1, "worker_threads": 4, "pool_size": 3}  # and usual leases
+engine = Engine(os.environ["BPM_DATABASE_URL"], config=Config(**settings))
+fault_models.register(engine, os.environ["LEDGER"])
+"""
+
+
+def _seconds_of_good_work(site: Site, folder: Path, poisoned: int) -> tuple[float, int]:
+    """From the first claim until all good work is done; and how many workers died meanwhile."""
     site.engine.deploy(one_task("poisoned", "poison"))
     site.engine.deploy(one_task("good", "work"))
     for number in range(GOOD):
         if poisoned and number % (GOOD // poisoned) == 0:
             site.engine.start("poisoned")
         site.engine.start("good")
-    settings = {"lease": 0.5, "lease_extension": 0.1}
-    workers = [site.spawn(settings=settings) for _ in range(2)]
-    deaths = 0
-
-    def over() -> bool:
-        nonlocal deaths
-        for number, worker in enumerate(workers):
-            if not worker.is_alive():
-                deaths += 1
-                workers[number] = site.spawn(settings=settings)
-        return site.engine.instances.count(definition="good", status="Running") == 0
-
-    begun = monotonic()
-    wait_until(over, "all good work is done", patience=1_500)
-    seconds = monotonic() - begun
-    for worker in workers:
-        worker.close()
-    return seconds, deaths
+    (folder / "app.py").write_text(APP)
+    said = folder / "said"
+    own = {"BPM_DATABASE_URL": site.url, "LEDGER": site.ledger.path, "PYTHONPATH": f"{TESTS}:{TESTS.parent}"}
+    command = [*BPM, "run", "--app", "app:engine", "--processes", "2", "--log-level", "error"]
+    with said.open("wb") as output:
+        environment = Shell(folder, own).environment()
+        workers = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)
+    try:
+        wait_until(site.executing, "work is claimed")
+        begun = monotonic()
+        wait_until(
+            lambda: site.engine.instances.count(definition="good", status="Running") == 0,
+            "all good work is done",
+            patience=1_500,
+        )
+        seconds = monotonic() - begun
+    finally:
+        workers.terminate()
+        workers.wait()
+    return seconds, said.read_text().count("ended with SIGKILL")

@@ -16,8 +16,9 @@ from support import rows as sample
 from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import Token, TokenState, replace
 from bpm_engine.core.stimuli import Claim
+from bpm_engine.services.sweeps import bury
 from bpm_engine.store import changes as changing
-from bpm_engine.store import schema, work
+from bpm_engine.store import schema, timers, work
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.store import Store
 from bpm_engine.store.work import Topics
@@ -224,6 +225,28 @@ def test_released_tokens_are_ready_again_and_the_old_claim_is_void(store: Store)
         assert work.release_tokens(tx, [as_claim(mine)]) == frozenset()
     (again,) = claim(store, "other")
     assert (again.id, again.version, again.lease_owner) == (mine.id, mine.version + 2, "other")
+
+
+def test_of_a_dead_worker_what_had_begun_is_lost_and_the_rest_is_ready(store: Store) -> None:
+    prepare(store, {}, {}, {})
+    begun, waiting = claim(store, "dead", limit=2)
+    (living,) = claim(store, "living")
+    assert bury(store, "dead", frozenset([begun.id, living.id])) == 2
+    with store.transaction() as tx:
+        assert [stuck.id for stuck in timers.expired_leases(tx, tx.now(), 10)] == [begun.id]
+    (again,) = claim(store, "other")
+    assert (again.id, again.recoveries) == (waiting.id, 0)
+    with store.transaction() as tx:
+        assert work.extend_leases(tx, [as_claim(living)], tx.now()).extended == {living.id}
+
+
+def test_of_a_dead_worker_everything_is_lost_if_nothing_is_known(store: Store) -> None:
+    prepare(store, {}, {})
+    held = claim(store, "dead")
+    assert bury(store, "dead", None) == 2
+    with store.transaction() as tx:
+        assert {stuck.id for stuck in timers.expired_leases(tx, tx.now(), 10)} == {each.id for each in held}
+    assert claim(store, "other") == []
 
 
 def replace_claim(claim: Claim, **fields: object) -> Claim:

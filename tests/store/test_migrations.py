@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,6 +124,23 @@ def test_upgrading_twice_changes_nothing(database: Database) -> None:
 def test_the_revisions_are_one_line() -> None:
     assert len(migrate._script_directory().get_heads()) == 1
     assert all(not script.is_branch_point for script in migrate._script_directory().walk_revisions())
+
+
+def test_the_last_script_is_known_without_reading_any() -> None:
+    assert migrate.head() == migrate._script_directory().get_current_head()
+
+
+def test_who_finds_the_schema_up_to_date_does_not_wait_for_alembic(
+    database: Database, empty_url: str
+) -> None:
+    """Every start of a worker would pay for the import."""
+    migrate.upgrade(database)
+    script = (
+        "import sys; from bpm_engine.store.store import Store, StoreConfig\n"
+        f"with Store(StoreConfig(url={empty_url!r}, auto_migrate=False)) as store: store.open()\n"
+        "sys.exit('alembic' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
 def test_a_newer_schema_is_refused_with_advice(database: Database, empty_url: str) -> None:

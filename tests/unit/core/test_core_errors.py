@@ -11,6 +11,7 @@ from bpm_engine.core import stimuli as s
 from bpm_engine.core.changes import Applied, Refused, Stale
 from bpm_engine.core.context import Limits
 from bpm_engine.core.retry import RetryPolicy
+from bpm_engine.core.state import TimerStatus, TokenState
 
 ENDS = '<startEvent id="s"/><endEvent id="e"/>'
 ROOTS = '<error id="x" errorCode="X"/><error id="y" errorCode="Y"/><message id="m" name="go"/>'
@@ -220,9 +221,52 @@ def test_a_token_that_kills_its_workers_is_quarantined(play):
     player.start()
     player.expire("a")
     player.expire("a")
+    player.tick("PT1S")
     assert player.work_at("a").attempt == 0
     player.expire("a")
     assert player.incidents == ["worker_lost@a"]
+
+
+def test_what_loses_its_workers_again_and_again_comes_back_ever_later(play):
+    """The first loss may be anybody's; from the second on what kills slows down itself, not the others."""
+    player = play(ONE)
+    player.start()
+    waited = []
+    for _ in range(10):
+        player.expire("a")
+        (token,) = player.tokens()
+        if token.state is TokenState.WAITING:
+            assert token.error["code"] == "worker_lost"
+        timers = player.world.timers.values()
+        (due,) = [t.due_at for t in timers if t.status is TimerStatus.SCHEDULED] or [player.now]
+        waited.append((due - player.now).total_seconds())
+        player.tick(f"PT{waited[-1]:.0f}S")
+    assert waited == [0, 1, 4, 16, 60, 60, 60, 60, 60, 60]
+    player.expire("a")
+    assert player.incidents == ["worker_lost@a"]
+
+
+def test_what_waits_after_a_loss_is_done_as_any_other_work(play):
+    player = play(ONE)
+    player.start()
+    player.expire("a")
+    player.expire("a")
+    player.tick("PT0.9S")
+    assert player.at == ["a"]
+    assert player.tokens()[0].state is TokenState.WAITING
+    player.tick("PT0.1S")
+    player.complete("a")
+    assert player.status == "Completed"
+
+
+def test_work_of_external_workers_does_not_wait_after_a_loss(play):
+    """Nothing else is lost with them."""
+    task = '<serviceTask id="a" bpm:topic="out" bpm:external="true"/>'
+    player = play(bpmn(ENDS + task + path("s", "a", "e")))
+    player.start()
+    for _ in range(5):
+        player.expire("a")
+        assert player.tokens()[0].state is TokenState.READY
 
 
 def test_the_result_of_a_worker_that_lost_its_lease_changes_nothing(play):
