@@ -24,7 +24,6 @@ from bpm_engine.store.failures import SchemaVersionError, translate
 
 if TYPE_CHECKING:
     from alembic.config import Config
-    from alembic.script import ScriptDirectory
 
 VERSION_TABLE = "bpm_schema_version"
 REVISION = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608 - a constant
@@ -138,9 +137,3 @@ def _config() -> Config:
     config.set_main_option("script_location", str(scripts()).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     return config
-
-
-def _script_directory() -> ScriptDirectory:
-    from alembic.script import ScriptDirectory
-
-    return ScriptDirectory.from_config(_config())

@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from support import rows as sample
 
 from bpm_engine.store import changes as changing
@@ -67,6 +68,10 @@ def _same_spelling(statement: str) -> str:
     return text
 
 
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(migrate._config())
+
+
 def test_the_migrated_schema_is_the_schema_of_the_code(database: Database) -> None:
     migrate.upgrade(database)
     migrated = described(database)
@@ -102,7 +107,7 @@ def test_each_revision_goes_down_and_up_again_with_the_rows_that_are_there(
     started.subscriptions.inserted = [sample.subscription(owner)]
     with Store(empty_url) as store, store.transaction() as tx:
         changing.apply(tx, started)
-    revisions = [script.revision for script in migrate._script_directory().walk_revisions()]
+    revisions = [script.revision for script in _scripts().walk_revisions()]
     for lower in revisions[1:]:
         migrate.downgrade(database, lower)
         assert migrate.find_revision(database) == lower
@@ -122,12 +127,12 @@ def test_upgrading_twice_changes_nothing(database: Database) -> None:
 
 
 def test_the_revisions_are_one_line() -> None:
-    assert len(migrate._script_directory().get_heads()) == 1
-    assert all(not script.is_branch_point for script in migrate._script_directory().walk_revisions())
+    assert len(_scripts().get_heads()) == 1
+    assert all(not script.is_branch_point for script in _scripts().walk_revisions())
 
 
 def test_the_last_script_is_known_without_reading_any() -> None:
-    assert migrate.head() == migrate._script_directory().get_current_head()
+    assert migrate.head() == _scripts().get_current_head()
 
 
 def test_who_finds_the_schema_up_to_date_does_not_wait_for_alembic(
