@@ -10,7 +10,6 @@ A place is taken from the claim until the handler has ended. No database connect
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -41,18 +40,20 @@ from bpm_engine.services.about import Fields, about_claim
 from bpm_engine.services.breaker import Breakers
 from bpm_engine.services.budget import RetryBudget
 from bpm_engine.services.caution import Caution
+from bpm_engine.services.claiming import Claims
 from bpm_engine.services.committer import Committer, claim_of
 from bpm_engine.services.concurrency import EventLoop, Threads
 from bpm_engine.services.definitions import GraphCache
 from bpm_engine.services.hands import Hands
 from bpm_engine.services.places import Places
-from bpm_engine.services.running import HandedIn, Running, by_lease, failed, kept
+from bpm_engine.services.running import HandedIn, Running, failed, kept
 from bpm_engine.services.step import Played, Submission
 from bpm_engine.services.transactional import BadResultError, GuardedConnection, StaleClaimError
-from bpm_engine.store import work as claims
 from bpm_engine.store.config import Limits
 from bpm_engine.store.notifications import News
 from bpm_engine.store.store import Store
+from bpm_engine.store.work import Topics
+from bpm_engine.store.work import Work as Claimed
 from bpm_engine.tenants import PerTenant
 
 logger = logging.getLogger("bpm_engine.executor")
@@ -60,11 +61,9 @@ logger = logging.getLogger("bpm_engine.executor")
 NONE: Mapping[str, str] = MappingProxyType({})  # properties of a node that has none
 CHAIN = 20  # direct hand-offs in a row on one place, so that claims, and with them priorities, get their turn
 
-CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
 HERE = 100  # tokens claimed at once in the foreground
 Ended = tuple[Running, Stimulus | None]  # a run, and what to hand in; None: it has committed its own step
 EXECUTING = TokenState.EXECUTING
-ANY = frozenset({""})  # the prefix of every topic
 AGAIN = timedelta(seconds=1)  # until a handler runs again that had to end for our sake
 TURNS = 8  # of claims while there is more than fits: one of them begins at the end of the queue
 ROOM = 0.05  # seconds to wait for places before looking around again
@@ -111,9 +110,18 @@ class Executor:
         self.breakers = Breakers(config.circuit_pause, paused)
         self._caution = Caution(self.breakers, RetryBudget(config.retry_share), self._withdraw)
         self._places = Places(threads=config.threads, tasks=config.tasks, most=config.batch)
+        self.claims = Claims(
+            store,
+            handlers,
+            self._places,
+            worker=config.worker,
+            lease=config.lease,
+            missing_handler=config.missing_handler,
+            prefixes=config.prefixes,
+        )
         self._draining = False
         self._is_behind = False  # the last claim left more in the queue
-        self._claims = 0  # since one began at the end of the queue
+        self._portions = 0  # since one began at the end of the queue
         self._transactions = threading.BoundedSemaphore(config.transactions)
         self._suspecting = threading.Lock()
         self._suspect = False  # whether a token runs that may have killed its last workers
@@ -128,7 +136,7 @@ class Executor:
 
     def work_on(self, prefixes: tuple[str, ...]) -> None:
         """From now on take only topics that begin with one of these."""
-        self._config = dataclasses.replace(self._config, prefixes=prefixes)
+        self.claims.prefixes = prefixes
 
     def run_once(self) -> int:
         """Claim and begin what fits, waiting a moment for room if there is none.
@@ -143,14 +151,14 @@ class Executor:
         if free <= 0:
             return 1
         tried = self._try_paused()
-        wanted = self._wanted(self.breakers.open)
+        wanted = self.claims.wanted(self.breakers.open)
         portion = min(free, self._places.portion())
-        work = self._claim(portion, wanted, last_first=self._is_turn_of_last())
+        work = self.claims.claim(portion, wanted, last_first=self._is_turn_of_last())
         self._is_behind = len(work) >= free
         admitted = [each for each in work if self._admit(each)]
         kept = {each.token.id for each in admitted}
         surplus = [each.claim for each in work if each.token.id not in kept]
-        self._give_back(surplus, tell=False)  # first: what begins now may kill this process
+        self.claims.give_back(surplus, tell=False)  # first: what begins now may kill this process
         self._begin(admitted)
         return len(admitted) + tried
 
@@ -158,10 +166,10 @@ class Executor:
         """One run of each topic that was left alone for long enough; how many."""
         tried = 0
         for topic in self.breakers.due():
-            work = self._claim(1, claims.Topics(names=frozenset({topic}), automatic=False))
+            work = self.claims.claim(1, Topics(names=frozenset({topic}), automatic=False))
             admitted = [each for each in work if self._admit(each)]
             self.breakers.tries(topic, admitted[0].token.id if admitted else None)
-            self._give_back([each.claim for each in work[len(admitted) :]])
+            self.claims.give_back([each.claim for each in work[len(admitted) :]])
             self._begin(admitted)
             tried += len(admitted)
         return tried
@@ -172,87 +180,39 @@ class Executor:
         Nobody extends the leases meanwhile, so what is not begun in good time is given back.
         """
         begun = monotonic()
-        work = self._claim(HERE, self._wanted())
-        answers: list[tuple[claims.Work, Stimulus | None]] = []
+        work = self.claims.claim(HERE, self.claims.wanted())
+        answers: list[tuple[Claimed, Stimulus | None]] = []
         for each in work:
             if answers and monotonic() - begun > self._config.lease.total_seconds() / 3:
                 break
             answers.append((each, self._run_here(each)))
-        self._give_back([each.claim for each in work[len(answers) :]])
+        self.claims.give_back([each.claim for each in work[len(answers) :]])
         self._committer.perform([self._submission(each, answer) for each, answer in answers if answer])
         return len(answers)
 
-    def run_chosen(self, choose: Callable[[Sequence[claims.Work]], claims.Work | None]) -> Submission | None:
+    def run_chosen(self, choose: Callable[[Sequence[Claimed]], Claimed | None]) -> Submission | None:
         """Claim, run in this thread what `choose` picks, give back the rest. The result is the caller's to
         commit or to lose; None: nothing was picked, or it has committed its own step.
 
         For tests that decide about every step.
         """
-        work = self._claim(HERE, self._wanted())
+        work = self.claims.claim(HERE, self.claims.wanted())
         chosen = choose(work)
-        self._give_back([each.claim for each in work if each is not chosen])
+        self.claims.give_back([each.claim for each in work if each is not chosen])
         answer = self._run_here(chosen) if chosen is not None else None
         return self._submission(chosen, answer) if chosen is not None and answer is not None else None
 
     def _is_turn_of_last(self) -> bool:
         """Behind a long queue one claim in some begins at its end: with what came last, whoever's it is, and
         with the lowest priority. So neither waits for all of the queue."""
-        self._claims = (self._claims + 1) % TURNS if self._is_behind else 0
-        return self._is_behind and self._claims == 0
+        self._portions = (self._portions + 1) % TURNS if self._is_behind else 0
+        return self._is_behind and self._portions == 0
 
-    def _claim(
-        self, limit: int, topics: claims.Topics | None, *, last_first: bool = False
-    ) -> list[claims.Work]:
-        with self._store.transaction() as tx:
-            tokens = claims.claim_tokens(
-                tx,
-                owner=self._config.worker,
-                limit=limit,
-                lease=self._config.lease,
-                topics=topics,
-                last_first=last_first,
-            )
-            work = claims.load_work(tx, tokens)
-            own = {each.claim: self.hands.lease(self._handlers.get(each.token.topic or "")) for each in work}
-            differing = {claim: lease for claim, lease in own.items() if lease != self._config.lease}
-            for lease, group in by_lease(differing).items():
-                claims.extend_leases(tx, group, tx.now() + lease)
-        if work:
-            crash_point(CLAIMED)
-        return work
-
-    def _run_here(self, claimed: claims.Work) -> Stimulus | None:
+    def _run_here(self, claimed: Claimed) -> Stimulus | None:
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
             return self._without_handler(claimed)
         return self._run(self._running(claimed, handler))
-
-    def _give_back(self, unwanted: Sequence[Claim], *, tell: bool = True) -> None:
-        """Ready again, for anybody; if that fails, their leases run out. `tell`: wake up idle workers."""
-        if not unwanted:
-            return
-        try:
-            with self._store.transaction() as tx:
-                claims.release_tokens(tx, unwanted)
-                if tell:
-                    tx.wake(News.WORK)
-        except UnavailableError as error:
-            logger.warning("%d tokens could not be given back: %s", len(unwanted), error)
-
-    def _wanted(self, paused: frozenset[str] = frozenset()) -> claims.Topics | None:
-        """None: everything. With missing_handler="leave" or prefixes only what this worker can do; never what
-        it has no place for, or has `paused`."""
-        full = self._full() | paused
-        prefixes = frozenset(self._config.prefixes)
-        if self._config.missing_handler == "leave":
-            known = {handler.topic for handler in self._handlers if self._is_mine(handler.topic)}
-            return claims.Topics(names=frozenset(known - full))
-        if not prefixes and not full:
-            return None
-        return claims.Topics(prefixes=prefixes or ANY, excluded=frozenset(full))
-
-    def _full(self) -> set[str]:
-        return {handler.topic for handler in self._handlers if not self._places.has(handler)}
 
     # -------------------------------------------------------------- direct hand-off
 
@@ -279,25 +239,25 @@ class Executor:
     def _takes_on(self, token: Token, chain: int) -> Handler | None:
         """What was just recovered goes through a claim, which knows whom to suspect."""
         handler = self._handlers.get(token.topic or "")
-        if handler is None or self._draining or not self._is_mine(handler.topic):
+        if handler is None or self._draining or not self.claims.is_mine(handler.topic):
             return None
         if token.recoveries or chain > CHAIN or handler.topic in self.breakers.open:
             return None
         return handler
 
-    def accept(self, handed: list[claims.Work]) -> None:
+    def accept(self, handed: list[Claimed]) -> None:
         """The commit that handed tokens over is known: begin them, and take them out of the list. Their
         places are taken already."""
         if self._draining:
             self.reject([work.token for work in handed])
-            self._give_back([work.claim for work in handed])
+            self.claims.give_back([work.claim for work in handed])
             handed.clear()
             return
         begun = [self._running(work, self._known(work)) for work in handed]
         handed.clear()
         self._start(begun)
 
-    def _known(self, work: claims.Work) -> Handler:
+    def _known(self, work: Claimed) -> Handler:
         handler = self._handlers.get(work.token.topic or "")
         assert handler is not None, "it was asked for when the work was handed over or admitted"
         return handler
@@ -309,10 +269,7 @@ class Executor:
 
     def handles(self, topic: str) -> bool:
         """Whether this worker takes such work, now or when it has room."""
-        return topic in self._handlers and self._is_mine(topic)
-
-    def _is_mine(self, topic: str) -> bool:
-        return not self._config.prefixes or topic.startswith(self._config.prefixes)
+        return topic in self._handlers and self.claims.is_mine(topic)
 
     def _leave(self, running: Running) -> None:
         """It has ended, and nothing is handed in."""
@@ -327,7 +284,7 @@ class Executor:
 
     # -------------------------------------------------------------- running
 
-    def _admit(self, claimed: claims.Work) -> bool:
+    def _admit(self, claimed: Claimed) -> bool:
         """Take a place for a token that was claimed, where it needs one; False: there is none."""
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
@@ -339,7 +296,7 @@ class Executor:
             self._suspect = self._suspect or suspect
             return True
 
-    def _begin(self, admitted: Sequence[claims.Work]) -> None:
+    def _begin(self, admitted: Sequence[Claimed]) -> None:
         """By their handlers, or by the engine where they need none."""
         begun = []
         for claimed in admitted:
@@ -356,7 +313,7 @@ class Executor:
         run, so that the one that kills is told from those that were only near."""
         return token.recoveries >= self._config.suspicion.of(token.tenant_id)
 
-    def _without_handler(self, claimed: claims.Work) -> Stimulus:
+    def _without_handler(self, claimed: Claimed) -> Stimulus:
         """The engine carries on by itself where no topic is named; an unknown topic fails at once (R21)."""
         topic = claimed.token.topic
         if topic is None:
@@ -377,14 +334,14 @@ class Executor:
                 self._leave(running)
             raise
 
-    def _running(self, claimed: claims.Work, handler: Handler) -> Running:
+    def _running(self, claimed: Claimed, handler: Handler) -> Running:
         lease, limits = self.hands.lease(handler), self._config.limits.of(claimed.token.tenant_id)
         running = Running(claimed, claimed.claim, handler, self._work(claimed), lease, limits=limits)
         if handler.timeout is not None and not handler.is_async:
             running.deadline = monotonic() + handler.timeout.total_seconds()
         return running
 
-    def _work(self, claimed: claims.Work) -> Work:
+    def _work(self, claimed: Claimed) -> Work:
         token, instance = claimed.token, claimed.instance
         compiled = self._cache.get(instance.definition_id)
         spec = compiled.graph.nodes[token.node_id].spec if compiled is not None else None
@@ -500,7 +457,7 @@ class Executor:
             else:
                 handed_in.append(HandedIn(running.claimed, running.lease, stimulus, running.handler))
                 returning.append(running)
-        self._give_back([running.claim for running, _ in ended if running.unwanted])
+        self.claims.give_back([running.claim for running, _ in ended if running.unwanted])
         if handed_in:
             self._hand_in(handed_in, returning)
 
@@ -511,7 +468,7 @@ class Executor:
         waiting = self._threads.withdraw()
         unwanted = [running for running in waiting if running.handler.topic == handler.topic]
         self._threads.put([running for running in waiting if running.handler.topic != handler.topic])
-        self._give_back([running.claim for running in unwanted])
+        self.claims.give_back([running.claim for running in unwanted])
         for running in unwanted:
             self._leave(running)
 
@@ -540,7 +497,7 @@ class Executor:
                 about, reason = _about(claim, handed_in.get(claim)), submission.outcome.reason
                 logger.warning("the result is stale and dropped: %s", reason, extra=about)
 
-    def _submission(self, claimed: claims.Work, stimulus: Stimulus) -> Submission:
+    def _submission(self, claimed: Claimed, stimulus: Stimulus) -> Submission:
         return Submission(stimulus=stimulus, root=claimed.token.root_instance_id, held=claimed)
 
     def give_up_overdue(self) -> int:
@@ -562,7 +519,7 @@ class Executor:
         """Take nothing new, give back what has not begun, wait for what runs."""
         self._draining = True
         waiting = self._threads.withdraw()
-        self._give_back([running.claim for running in waiting])
+        self.claims.give_back([running.claim for running in waiting])
         for running in waiting:
             self._leave(running)
         for running in self.hands.wait_until_empty(timeout):

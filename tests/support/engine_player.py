@@ -107,7 +107,7 @@ class EnginePlayer(Player):
     def _claimed(self, wanted: Callable[[claims.Work], bool]) -> list[claims.Work]:
         """One that is wanted, claimed; the others are ready again. Whoever cannot claim tries again."""
         executor = self._next()._runtime.executor
-        work = persistent(executor._claim)(1_000, executor._wanted())
+        work = persistent(executor.claims.claim)(1_000, executor.claims.wanted())
         chosen = [each for each in work if wanted(each)][:1]
         with self.observer._runtime.store.transaction() as tx:
             claims.release_tokens(tx, [each.claim for each in work if each not in chosen])

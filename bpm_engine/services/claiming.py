@@ -1,0 +1,93 @@
+"""What this worker takes off the queue, and what it gives back.
+
+A claim is one statement for as many tokens as there is room for; what their handlers need is read with it. A
+handler with a lease of its own gets it in the same transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from bpm_engine.core.stimuli import Claim
+from bpm_engine.crash import crash_point, declare
+from bpm_engine.errors import UnavailableError
+from bpm_engine.handlers import Handlers
+from bpm_engine.services.places import Places
+from bpm_engine.services.running import by_lease
+from bpm_engine.store import work
+from bpm_engine.store.notifications import News
+from bpm_engine.store.store import Store
+from bpm_engine.store.work import Topics, Work
+
+logger = logging.getLogger("bpm_engine.executor")
+
+ANY = frozenset({""})  # the prefix of every topic
+CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
+
+
+@dataclass(slots=True)
+class Claims:
+    """`prefixes`: of the topics that this worker takes; none: all."""
+
+    store: Store
+    handlers: Handlers
+    places: Places
+    worker: str
+    lease: timedelta  # of handlers without one of their own
+    missing_handler: Literal["fail", "leave"]
+    prefixes: tuple[str, ...]
+
+    def claim(self, limit: int, topics: Topics | None, *, last_first: bool = False) -> list[Work]:
+        with self.store.transaction() as tx:
+            tokens = work.claim_tokens(
+                tx,
+                owner=self.worker,
+                limit=limit,
+                lease=self.lease,
+                topics=topics,
+                last_first=last_first,
+            )
+            claimed = work.load_work(tx, tokens)
+            differing = {each.claim: own for each in claimed if (own := self._own_lease(each)) is not None}
+            for lease, group in by_lease(differing).items():
+                work.extend_leases(tx, group, tx.now() + lease)
+        if claimed:
+            crash_point(CLAIMED)
+        return claimed
+
+    def _own_lease(self, claimed: Work) -> timedelta | None:
+        handler = self.handlers.get(claimed.token.topic or "")
+        return None if handler is None else handler.lease
+
+    def give_back(self, unwanted: Sequence[Claim], *, tell: bool = True) -> None:
+        """Ready again, for anybody; if that fails, their leases run out. `tell`: wake up idle workers."""
+        if not unwanted:
+            return
+        try:
+            with self.store.transaction() as tx:
+                work.release_tokens(tx, unwanted)
+                if tell:
+                    tx.wake(News.WORK)
+        except UnavailableError as error:
+            logger.warning("%d tokens could not be given back: %s", len(unwanted), error)
+
+    def wanted(self, paused: frozenset[str] = frozenset()) -> Topics | None:
+        """None: everything. With missing_handler="leave" or prefixes only what this worker can do; never what
+        it has no place for, or has `paused`."""
+        full = self._full() | paused
+        if self.missing_handler == "leave":
+            known = {handler.topic for handler in self.handlers if self.is_mine(handler.topic)}
+            return Topics(names=frozenset(known - full))
+        if not self.prefixes and not full:
+            return None
+        return Topics(prefixes=frozenset(self.prefixes) or ANY, excluded=frozenset(full))
+
+    def is_mine(self, topic: str) -> bool:
+        return not self.prefixes or topic.startswith(self.prefixes)
+
+    def _full(self) -> set[str]:
+        return {handler.topic for handler in self.handlers if not self.places.has(handler)}
