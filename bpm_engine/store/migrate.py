@@ -11,6 +11,7 @@ wait for it. A worker that takes the place of one that died is there a tenth of 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -29,6 +30,7 @@ VERSION_TABLE = "bpm_schema_version"
 REVISION = sa.select(sa.column("version_num", sa.Text())).select_from(sa.table(VERSION_TABLE))
 PACKAGED = Path(__file__).parent.parent / "migrations"
 IN_REPOSITORY = Path(__file__).parent.parent.parent / "alembic"
+_alembic = threading.Lock()
 _new_databases: list[bytes] = []  # one at most: what this version's schema looks like on SQLite, without rows
 
 
@@ -125,9 +127,11 @@ def _migrating(database: Database) -> Iterator[sa.Connection]:
 
 
 def _run(connection: sa.Connection, action: Callable[[Config], None]) -> None:
+    """One at a time in a process: Alembic keeps the migration that runs in a global variable."""
     config = _config()
     config.attributes["connection"] = connection
-    action(config)
+    with _alembic:
+        action(config)
 
 
 def _config() -> Config:

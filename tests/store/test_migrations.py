@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -291,3 +292,18 @@ def test_the_triggers_that_keep_the_history_fire_for_replicas_too(postgresql_url
     assert found == dict.fromkeys(
         ["bpm_append_only", "bpm_no_truncate", "bpm_delete_rule", "bpm_log_goes", "bpm_immutable"], "A"
     )
+
+
+def test_threads_that_migrate_a_database_each_do_not_disturb_each_other(tmp_path: Path) -> None:
+    databases = [connect(StoreConfig(url=f"sqlite:///{tmp_path}/{number}.db")) for number in range(8)]
+    begin = threading.Barrier(len(databases))
+
+    def upgrade(database: Database) -> str | None:
+        begin.wait(20)
+        migrate.upgrade(database)
+        return migrate.find_revision(database)
+
+    with ThreadPoolExecutor(len(databases)) as threads:
+        assert set(threads.map(upgrade, databases)) == {migrate.head()}
+    for database in databases:
+        database.close()
