@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
 VERSION_TABLE = "bpm_schema_version"
-REVISION = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608 - a constant
+REVISION = sa.select(sa.column("version_num", sa.Text())).select_from(sa.table(VERSION_TABLE))
 PACKAGED = Path(__file__).parent.parent / "migrations"
 IN_REPOSITORY = Path(__file__).parent.parent.parent / "alembic"
 

@@ -26,7 +26,7 @@ IMPORTS_BY_NAME = {
     "cli/session.py": "the operator's own application, named on the command line",
 }
 STARTED_BY = {
-    "cli/supervisor.py": "bpm run --workers starts itself",
+    "cli/nursery.py": "bpm run --processes starts itself",
     "demo/workers.py": "the demo starts workers and kills them",
 }
 SQL_FROM_NAMES = {
