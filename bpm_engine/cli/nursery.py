@@ -22,12 +22,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from typing import NoReturn, Protocol
 
 MESSAGE = 65_536  # bytes of an order at most
-# What workers would import later, each for itself.
-LATER = ("bpm_engine.cli.supervisor", "bpm_engine.services.roster", "sqlalchemy.dialects.postgresql.psycopg")
 
 
 class Process(Protocol):
@@ -185,9 +182,7 @@ def _serve(orders: socket.socket) -> Born:
     os.setsid()  # Ctrl-C is for the supervisor
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    for module in LATER:
-        with suppress(ImportError):
-            import_module(module)
+    _import_rest()
     gc.freeze()  # nobody looks at these again, so their memory stays shared
     told, tell = os.pipe()
     os.set_blocking(tell, False)
@@ -205,6 +200,12 @@ def _serve(orders: socket.socket) -> Born:
                 for descriptor in (told, tell):
                     os.close(descriptor)
                 return born
+
+
+def _import_rest() -> None:
+    """What workers would import later, each for itself."""
+
+    import bpm_engine.cli.supervisor  # noqa: F401
 
 
 def _obey(orders: socket.socket, children: set[int]) -> Born | None:

@@ -38,6 +38,7 @@ from bpm_engine.store.store import Store
 
 logger = logging.getLogger("bpm_engine.supervisor")
 
+WORKER_ID = "BPM_WORKER_ID"  # the setting `worker_id` in the environment
 FIRST_PAUSE = 1.0  # seconds before an idle child that crashed is started again, doubled each time
 LONGEST_PAUSE = 30.0
 LASTING = 60.0  # seconds after which a crash is no longer one in a row
@@ -300,11 +301,11 @@ def _bury(store: Store, owner: str, begun: frozenset[str] | None) -> None:
 def _named(number: int) -> tuple[str | None, dict[str, str]]:
     """Each worker, and each process that takes its place, must have a name of its own: the leases of one may
     be taken back while another is at work. As a value, and for the environment."""
-    given = os.environ.get("BPM_WORKER_ID")
+    given = os.environ.get(WORKER_ID)
     if given is None:
         return None, {}
     name = f"{given}-{number}-{uuid4().hex[:8]}"
-    return name, {"BPM_WORKER_ID": name}
+    return name, {WORKER_ID: name}
 
 
 def _gathered(engine: Engine, directory: str, children: list[Child]) -> Exposition:
