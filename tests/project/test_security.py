@@ -23,7 +23,6 @@ IMPORTS_BY_NAME = {
     "observability/__init__.py": "public names, as above",
     "testing/__init__.py": "public names, as above",
     "cli/commands.py": "the table of commands is in the file",
-    "cli/nursery.py": "modules of our own that workers need later; the list is in the file",
     "cli/session.py": "the operator's own application, named on the command line",
 }
 STARTED_BY = {
