@@ -32,7 +32,10 @@ committed and flushed to disk. So the cost of a step is the cost of a few rows a
 - **Work is handed on.** The commit that completes a task also claims the next one for the same worker, so a
   token needs no polling between its tasks. [ADR 0008](../adr/0008-places-and-hand-off.md)
 - **Quick handlers share a thread.** The interpreter runs one thread at a time, and passing the turn around
-  takes longer than a handler of some microseconds. Another thread joins as soon as the queue does not move.
+  takes longer than a handler of some microseconds. Results are handed in by the handful. Another thread joins
+  as soon as the queue does not move.
+- **Claims come in portions.** What is claimed together ends together; a quarter of the places at a time keeps
+  some at work while others are claimed.
 - **Plans are kept, and never guess.** Statements are prepared early, and joins that would read a whole table
   are ruled out for the engine's sessions: statistics lag behind tables that fill and empty within seconds.
 - **Definitions are compiled once.** Expressions are closures, reachability and joins are known from the
