@@ -7,13 +7,14 @@ parallel multi-instance; W7 a saga of five steps whose last one fails; W8 and W9
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any
 
-from bpm_engine import BpmnError, Engine, Retry, Work
+from bpm_engine import BpmnError, Engine, Retry, UnavailableError, Work
 from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import Instance, InstanceStatus
 from bpm_engine.core.stimuli import Started
@@ -156,7 +157,12 @@ def send_messages(engine: Engine, number: int, senders: int) -> None:
 
     def send(sender: int) -> None:
         for order in range(sender, number, senders):
-            engine.send_message("paid", correlation_key=f"A-{order}")
+            while True:
+                try:
+                    engine.send_message("paid", correlation_key=f"A-{order}")
+                    break
+                except UnavailableError:  # a slow minute of the machine: load protection asks to try again
+                    time.sleep(0.1)
 
     with ThreadPoolExecutor(senders) as pool:
         list(pool.map(send, range(senders)))
