@@ -23,6 +23,7 @@ from support import rows as sample
 from support.postgres.databases import libpq_url
 from support.postgres.server import Server
 
+from bpm_engine.core.stimuli import WorkCompleted
 from bpm_engine.errors import ConflictError, InvalidInputError, UnavailableError
 from bpm_engine.handlers import Handlers
 from bpm_engine.services.hands import Hands
@@ -80,7 +81,7 @@ def test_a_full_pool_does_not_let_leases_run_out(postgresql_store: Store, clock:
         with small.transaction() as tx:
             (held,) = work.load_work(tx, work.claim_tokens(tx, owner="w", limit=1, lease=LEASE))
         hands = Hands(small, Handlers(), lease=LEASE, extension=LEASE)
-        hands.hand_in(HandedIn(held, 10 * LEASE))
+        hands.hand_in([HandedIn(held, 10 * LEASE, WorkCompleted(claim=held.claim))])
         with small.reading():
             hands.extend_leases()
     with postgresql_store.reading() as tx:
