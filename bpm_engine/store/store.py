@@ -119,7 +119,8 @@ class Store:
 
     @contextmanager
     def surveying(self, *, tenant: str | None = None) -> Iterator[Transaction]:
-        """The same, for questions about whole tables rather than some rows."""
+        """The same, for questions about whole tables rather than some rows, and for those of people: how they
+        are best answered depends on what is looked for."""
         with self._transaction(self.database.surveying(), tenant, commit=False) as tx:
             yield tx
 
