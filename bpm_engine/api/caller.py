@@ -51,7 +51,7 @@ class Caller:
     def searching(self) -> Iterator[Transaction]:
         """`reading` for lists, counts and histories: what is refused first when there is too much to do."""
         turns = self.runtime.turns
-        with turns.turn(Kind.LIST), self.runtime.store.surveying(tenant=self.tenant) as tx:
+        with turns.turn(Kind.LIST), self.reading() as tx:
             if not self.runtime.spares_lists:
                 turns.refuse_behind(tx, Kind.LIST, self.config.backlog)
             yield tx

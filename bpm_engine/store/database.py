@@ -55,8 +55,7 @@ class Database(Protocol):
         """A connection in a transaction that only reads, with one consistent view where that is free."""
 
     def surveying(self) -> AbstractContextManager[sa.Connection]:
-        """The same, for questions about whole tables rather than some rows, and for those of people: what is
-        looked for decides how."""
+        """The same, for questions about whole tables rather than some rows."""
 
     def joining(self, connection: sa.Connection) -> AbstractContextManager[None]:
         """While the block lasts, a connection that somebody else opened behaves like one of ours, inside a

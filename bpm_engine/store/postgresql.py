@@ -41,7 +41,7 @@ FULL = ("53100", "53200")
 RESTING_SINCE = "bpm_engine.resting_since"
 RESTED = 1.0  # seconds in the pool after which a connection is tested before it is used
 # Statements are few and come again and again. Planning one that writes all tables takes some 0.5 ms, beside
-# 0.75 ms for running it for one step; the server keeps the plan of a prepared one.
+# 0.75 ms for running it for one step; the server keeps the plan of a prepared one after five runs.
 SEEN_BEFORE = 1  # runs before a statement is prepared
 PREPARED = 500  # statements kept prepared by a connection
 READ_OUR_WAY = [psycopg.adapters.types[name].oid for name in ("uuid", "json", "jsonb")]
@@ -112,9 +112,6 @@ class PostgreSQL:
             "enable_mergejoin": "off",
             "enable_material": "off",
             "enable_bitmapscan": "off",
-            # So one plan fits all values, and it is made once: a server would plan a statement five times
-            # more, at 2 ms for one that writes all tables, before it believes that.
-            "plan_cache_mode": "force_generic_plan",
         }
 
     def image(self) -> None:
@@ -294,13 +291,11 @@ _SET_TIMEOUTS = sa.text(
     " set_config('enable_hashjoin', :enable_hashjoin, true),"
     " set_config('enable_mergejoin', :enable_mergejoin, true),"
     " set_config('enable_material', :enable_material, true),"
-    " set_config('enable_bitmapscan', :enable_bitmapscan, true),"
-    " set_config('plan_cache_mode', :plan_cache_mode, true)"
+    " set_config('enable_bitmapscan', :enable_bitmapscan, true)"
 )
 _ANY_PLAN = sa.text(
     "SELECT set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true),"
-    " set_config('enable_material', 'on', true), set_config('enable_bitmapscan', 'on', true),"
-    " set_config('plan_cache_mode', 'auto', true)"
+    " set_config('enable_material', 'on', true), set_config('enable_bitmapscan', 'on', true)"
 )
 
 

@@ -119,8 +119,7 @@ class Store:
 
     @contextmanager
     def surveying(self, *, tenant: str | None = None) -> Iterator[Transaction]:
-        """The same, for questions about whole tables rather than some rows, and for those of people: how they
-        are best answered depends on what is looked for."""
+        """The same, for questions about whole tables rather than some rows."""
         with self._transaction(self.database.surveying(), tenant, commit=False) as tx:
             yield tx
 

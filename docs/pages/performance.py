@@ -36,9 +36,8 @@ committed and flushed to disk. So the cost of a step is the cost of a few rows a
   as soon as the queue does not move.
 - **Claims come in portions.** What is claimed together ends together; a quarter of the places at a time keeps
   some at work while others are claimed.
-- **Plans are kept, and never guess.** Statements are prepared early and planned once, and joins that would
-  read a whole table are ruled out for the engine's sessions: statistics lag behind tables that fill and empty
-  within seconds. Only lists and counts are planned for what is looked for.
+- **Plans are kept, and never guess.** Statements are prepared early, and joins that would read a whole table
+  are ruled out for the engine's sessions: statistics lag behind tables that fill and empty within seconds.
 - **Definitions are compiled once.** Expressions are closures, reachability and joins are known from the
   deployment; what a process does not use costs it nothing.
 - **Handlers hold nothing.** No transaction, no connection, no lock is held while a handler runs.

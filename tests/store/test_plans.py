@@ -1,7 +1,7 @@
 """Every poll is served by its index, at 0, 1,000 and 1,000,000 rows (PostgreSQL), and on SQLite.
 
-The rows are made by SQL. The store's sessions plan a statement once, whatever its values, and are stuck with
-that plan: it must be right before the table has grown.
+The rows are made by SQL. With `plan_cache_mode = force_generic_plan` the plan is the one that a prepared
+statement is stuck with: it must be right before the table has grown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from bpm_engine.store import (
     outbox,
     retention,
     rows,
-    search,
     signals,
     timers,
     work,
@@ -142,6 +141,7 @@ def explained(connection: psycopg.Connection, statement: sa.Executable) -> str:
     for number, name in enumerate(names, 1):
         text = text.replace(f"%({name})s", f"${number}")
     _be_like_the_store(connection)
+    connection.execute("SET plan_cache_mode = force_generic_plan")
     connection.execute(f"PREPARE plan AS {text.replace('%%', '%')}")
     nulls = f"({', '.join(['NULL'] * len(names))})" if names else ""
     rows = connection.execute(f"EXPLAIN EXECUTE plan{nulls}").fetchall()
@@ -338,44 +338,6 @@ def test_a_crowd_is_counted_past_those_that_have_ended(postgresql_databases: Dat
         connection.execute("VACUUM ANALYZE")
         plans = {name: explained(connection, statement) for name, (statement, _) in CROWDS.items()}
     assert {name: plans[name] for name, (_, index) in CROWDS.items() if index not in plans[name]} == {}
-
-
-FEW_AMONG_MANY = """
-INSERT INTO process_instance (id, tenant_id, root_instance_id, depth, definition_id, definition_key,
-    definition_version, status, priority, version, started_at, created_at, updated_at)
-SELECT g, 'acme', g, 0, g, CASE WHEN n % 1000 = 0 THEN 'rare' ELSE 'common' END, 1, 'Completed', 0, 1, now(),
-    now(), now()
-FROM (SELECT n, gen_random_uuid() g FROM generate_series(1, 20000) n) made
-"""
-
-
-def test_a_list_is_planned_for_what_is_looked_for(postgresql_databases: Databases) -> None:
-    """Twenty of 20,000 have the definition: one plan for all would walk through the others to find them."""
-    with postgresql_databases.clone(SCHEMA) as url, Store(url, ManualClock()) as store:
-        with psycopg.connect(libpq_url(url), autocommit=True) as connection:
-            connection.execute(FEW_AMONG_MANY)
-            connection.execute("VACUUM ANALYZE")
-        for _ in range(8):  # prepared by then, and planned again by the server
-            with store.surveying() as tx:
-                page = search.find_instances(tx, "acme", search.InstanceFilter(definition="rare"))
-                looked_at = tx.connection.execute(LOOKED_AT).scalar_one()
-            assert len(page.items) == 20
-            assert looked_at < 200
-
-
-def test_a_step_is_planned_once_and_a_list_each_time(postgresql_databases: Databases) -> None:
-    setting = sa.text("SELECT current_setting('plan_cache_mode')")
-    with postgresql_databases.clone(SCHEMA) as url, Store(StoreConfig(url=url, pool_size=1)) as store:
-        with store.surveying() as tx:
-            assert tx.connection.execute(setting).scalar_one() == "auto"
-        with store.transaction() as tx:  # on the same connection
-            assert tx.connection.execute(setting).scalar_one() == "force_generic_plan"
-
-
-LOOKED_AT = sa.text(
-    "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables"
-    " WHERE relname = 'process_instance'"
-)
 
 
 @pytest.mark.parametrize("name", [*POLLS, *LOADS, *CROWDS])
