@@ -44,6 +44,21 @@ IS_OPEN = still(SubscriptionStatus.OPEN, subscription.c.status)
 IS_OPEN_TASK = still(TaskStatus.OPEN, human_task.c.status)
 
 
+def members(root: sa.ColumnElement[str]) -> sa.CompoundSelect[tuple[str]]:
+    """The ids of the instances of a call tree: the top, and what is below it. For an OR of the two a server
+    would walk through the whole table."""
+    instance = process_instance.alias()
+    return sa.union_all(
+        sa.select(instance.c.id).where(instance.c.id == root),
+        sa.select(instance.c.id).where(*is_below(instance, root)),
+    )
+
+
+def is_below(instance: sa.FromClause, root: sa.ColumnElement[str]) -> tuple[sa.ColumnElement[bool], ...]:
+    """In its call tree, and not the top itself."""
+    return instance.c.root_instance_id == root, instance.c.depth > sa.literal_column("0")
+
+
 def _locked(query: sa.Select[Any], table: sa.Table) -> sa.Select[Any]:
     """FOR NO KEY UPDATE: inserts of rows that refer to it go on."""
     return query.order_by(table.c.id).with_for_update(key_share=True, of=table)

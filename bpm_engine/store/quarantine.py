@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import InstanceStatus, LogEntry, LogKind, OutboxEvent, TokenState, Waiting
 from bpm_engine.store import changes, trees
+from bpm_engine.store.loading import members
 from bpm_engine.store.schema import GONE, fixed, process_instance, scope, token
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Id, Instant, Json
@@ -81,7 +82,7 @@ def _error(tx: Transaction, reason: str, node_id: str) -> dict[str, Any]:
     return {"shown": shown, "error": error, "now": tx.now()}
 
 
-_ROOT = process_instance.c.root_instance_id == sa.bindparam("root", type_=Id)
+_MEMBERS = members(sa.bindparam("root", type_=Id))
 _INSTANCE = sa.bindparam("instance", type_=Id)
 _IS_LIVE = token.c.state.not_in([fixed(state) for state in GONE])
 _FAILED = {
@@ -98,7 +99,7 @@ RUNNING = sa.select(
     process_instance.c.tenant_id,
     process_instance.c.root_instance_id,
     process_instance.c.definition_key,
-).where(_ROOT, process_instance.c.status == fixed(InstanceStatus.RUNNING))
+).where(process_instance.c.id.in_(_MEMBERS), process_instance.c.status == fixed(InstanceStatus.RUNNING))
 # What runs or waits for the world outside, before what only waits around or for other tokens.
 CHOSEN = (
     sa.select(token.c.id, token.c.node_id, token.c.scope_id, token.c.activation)
@@ -120,7 +121,7 @@ STOP_EXECUTING = (
     token.update()
     .values(**_FAILED)
     .where(
-        token.c.instance_id.in_(sa.select(process_instance.c.id).where(_ROOT)),
+        token.c.instance_id.in_(_MEMBERS),
         token.c.state == fixed(TokenState.EXECUTING),
     )
 )

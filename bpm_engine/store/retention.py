@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from bpm_engine.core.state import InstanceStatus
 from bpm_engine.store import rows
+from bpm_engine.store.loading import is_below, members
 from bpm_engine.store.rows import id_source
 from bpm_engine.store.schema import DeliveryStatus, delivery, fixed, process_instance, scope
 from bpm_engine.store.transaction import Transaction
@@ -87,30 +88,32 @@ DELETE_INSTANCE = (
     .where(process_instance.c.id == INSTANCE, process_instance.c.tenant_id == TENANT)
     .where(IS_ENDED, process_instance.c.deleted_at.is_(None))
 )
-_tree = process_instance.alias("top")
 MAKE_PURGEABLE = (
     process_instance.update()
     .values(purge_at=NOW, updated_at=NOW)
     .where(
-        process_instance.c.root_instance_id == INSTANCE,
+        process_instance.c.id.in_(members(INSTANCE)),
         process_instance.c.tenant_id == TENANT,
         IS_ENDED,
     )
 )
-_running = process_instance.alias("running")
-_entries = (
-    sa.select(sa.func.coalesce(sa.func.sum(scope.c.seq), 0))
-    .where(scope.c.id == _running.c.id, _running.c.root_instance_id == process_instance.c.id)
+_below = process_instance.alias("below")
+_own_entries = (
+    sa.select(scope.c.seq).where(scope.c.id == process_instance.c.id).correlate(process_instance)
+).scalar_subquery()
+_entries_below = (
+    sa.select(sa.func.sum(scope.c.seq))
+    .where(scope.c.id == _below.c.id, *is_below(_below, process_instance.c.id))
     .correlate(process_instance)
-    .scalar_subquery()
-)
+).scalar_subquery()
+_entries = sa.func.coalesce(_own_entries, 0) + sa.func.coalesce(_entries_below, 0)
 PURGEABLE = (
     sa.select(process_instance.c.id, _entries.label("entries"))
     .where(process_instance.c.depth == sa.literal_column("0"), process_instance.c.purge_at <= NOW, IS_ENDED)
     .where(
         ~sa.exists().where(
-            _running.c.root_instance_id == process_instance.c.id,
-            _running.c.status.not_in([fixed(InstanceStatus.COMPLETED), fixed(InstanceStatus.CANCELLED)]),
+            *is_below(_below, process_instance.c.id),
+            _below.c.status.not_in([fixed(InstanceStatus.COMPLETED), fixed(InstanceStatus.CANCELLED)]),
         )
     )
     .order_by(process_instance.c.purge_at, process_instance.c.id)
@@ -118,13 +121,14 @@ PURGEABLE = (
     .with_for_update(skip_locked=True, of=process_instance)
 )
 _TREES = id_source()
+_MEMBERS = sa.union_all(sa.select(_TREES.c.id), sa.select(_below.c.id).where(*is_below(_below, _TREES.c.id)))
 MARK_PURGED = (
     process_instance.update()
     .values(purge_at=sa.func.coalesce(process_instance.c.purge_at, NOW), purged_at=NOW, updated_at=NOW)
-    .where(process_instance.c.root_instance_id == _TREES.c.id)
+    .where(process_instance.c.id.in_(_MEMBERS))
 )
 DELETE_PURGED = process_instance.delete().where(
-    process_instance.c.root_instance_id.in_(sa.select(_TREES.c.id)), process_instance.c.purged_at.is_not(None)
+    process_instance.c.id.in_(_MEMBERS), process_instance.c.purged_at.is_not(None)
 )
 PURGE_DELIVERIES = delivery.delete().where(
     sa.tuple_(delivery.c.signal_id, delivery.c.subscription_id).in_(

@@ -182,7 +182,8 @@ process_instance = _table(
     ),
     _readable("started_at"),
 )
-Index("process_instance_tree_idx", process_instance.c.root_instance_id)
+# A top instance is found by its id, so most instances are not in it.
+_partial("process_instance_tree_idx", process_instance, ("root_instance_id",), "depth > 0")
 _partial("process_instance_caller_idx", process_instance, ("parent_token_id",), "parent_token_id IS NOT NULL")
 
 

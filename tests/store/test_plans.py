@@ -23,6 +23,7 @@ from bpm_engine.store import (
     loading,
     messages,
     outbox,
+    quarantine,
     retention,
     rows,
     signals,
@@ -98,6 +99,11 @@ POLLS = {
     "a full buffer": (crowds.LAST_MESSAGE, "message_buffer_idx"),
     "an expected message": (crowds.IS_EXPECTED, "subscription_match_idx"),
     "purgeable trees": (retention.PURGEABLE, "process_instance_purge_idx"),
+    "what they called": (retention.PURGEABLE, "process_instance_tree_idx"),
+    "a tree to be purged": (retention.MAKE_PURGEABLE, "process_instance_tree_idx"),
+    "trees that are purged": (retention.MARK_PURGED, "process_instance_tree_idx"),
+    "trees that go": (retention.DELETE_PURGED, "process_instance_tree_idx"),
+    "a spoilt tree": (quarantine.RUNNING, "process_instance_tree_idx"),
 }
 LOADS = {
     "tokens": (loading.TOKENS, "token_pkey"),
