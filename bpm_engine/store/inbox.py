@@ -40,7 +40,9 @@ def hold_starts(tx: Transaction, starts: Iterable[tuple[StartSubscription, str]]
 
 
 IS_BUFFERED = message.c.status == fixed(MessageStatus.BUFFERED)
-FORGET = message.delete().where(message.c.id.in_(sa.select(id_source().c.id)), IS_BUFFERED)
+FORGET = message.delete().where(
+    message.c.id.in_(sa.select(id_source().c.id)), still(MessageStatus.BUFFERED, message.c.status)
+)
 _NAMES = row_source([sa.Column("tenant_id", sa.Text()), sa.Column("name", sa.Text())])
 # The row after the limit, if there is one: stops counting there.
 _ONE_TOO_MANY = (

@@ -301,7 +301,7 @@ MATCH_SUBSCRIPTIONS = sa.select(
 ).where(
     subscription.c.id.in_(sa.select(id_source().c.id)),
     still(SubscriptionStatus.OPEN, subscription.c.status),
-    subscription.c.kind == SubscriptionKind.MESSAGE,
+    still(SubscriptionKind.MESSAGE, subscription.c.kind),
 )
 
 
@@ -348,7 +348,7 @@ CONSUME = (
         expires_at=sa.case((message.c.expires_at < _REMEMBERED, _REMEMBERED), else_=message.c.expires_at),
         updated_at=NOW,
     )
-    .where(message.c.id == _CONSUMED.c.id, IS_BUFFERED)
+    .where(message.c.id == _CONSUMED.c.id, still(MessageStatus.BUFFERED, message.c.status))
     .returning(message.c.id)
 )
 LOAD_MESSAGES = sa.select(*MESSAGE.columns).where(message.c.id.in_(sa.select(id_source().c.id)))

@@ -19,7 +19,7 @@ from bpm_engine.core.state import Variables
 from bpm_engine.store import rows
 from bpm_engine.store.records import Shape
 from bpm_engine.store.rows import id_source, row_source
-from bpm_engine.store.schema import OutboxStatus, event_outbox, fixed
+from bpm_engine.store.schema import OutboxStatus, event_outbox, fixed, still
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Id, Instant, Unreadable
 
@@ -184,7 +184,7 @@ def _lease() -> sa.sql.dml.ReturningUpdate[tuple[object, ...]]:
 
 LEASE_EVENTS = _lease()
 _IDS = id_source()
-IS_MINE = sa.and_(event_outbox.c.status == fixed(OutboxStatus.PENDING), event_outbox.c.lease_owner == OWNER)
+IS_MINE = sa.and_(still(OutboxStatus.PENDING, event_outbox.c.status), event_outbox.c.lease_owner == OWNER)
 MARK_PUBLISHED = (
     event_outbox.update()
     .values(status=OutboxStatus.PUBLISHED, published_at=NOW, lease_owner=None, error=None, updated_at=NOW)

@@ -40,6 +40,12 @@ AWAY = ("08", "57P0", "53300", "25P03", "57014")  # by beginning: connection, sh
 FULL = ("53100", "53200")
 RESTING_SINCE = "bpm_engine.resting_since"
 RESTED = 1.0  # seconds in the pool after which a connection is tested before it is used
+# A plan that was made for small tables is kept while they grow, until the server takes statistics: for a
+# minute each claim of some work may walk through all of it. So plans are made anew, soon after a connection
+# begins to be used much, then less and less often.
+PLANS_KEPT = "bpm_engine.plans_kept"  # how long, and until when
+FIRST_PLANS = 0.25  # seconds, doubled each time
+LONGEST_PLANS = 10.0
 # Statements are few and come again and again. Planning one that writes all tables takes some 0.5 ms, beside
 # 0.75 ms for running it for one step; the server keeps the plan of a prepared one after five runs.
 SEEN_BEFORE = 1  # runs before a statement is prepared
@@ -78,6 +84,8 @@ class PostgreSQL:
         sa.event.listen(engine, "connect", _load_ids_and_json)
         sa.event.listen(engine, "connect", _keep_plans)
         sa.event.listen(engine, "checkin", _note_rest)
+        if not config.transaction_pooler:
+            sa.event.listen(engine, "checkout", _plan_anew)
         if config.pool_check:
             sa.event.listen(engine, "checkout", _check_rested)
         return engine
@@ -351,6 +359,20 @@ def _check_rested(
         connection.rollback()
     except psycopg.Error as error:
         raise sa.exc.DisconnectionError("the connection was lost while it rested") from error
+
+
+def _plan_anew(
+    connection: psycopg.Connection[Any], record: ConnectionPoolEntry, proxy: PoolProxiedConnection
+) -> None:
+    """Now and then, while it is used. One that has rested is not made slower for a single use."""
+    now = monotonic()
+    kept, until = record.info.get(PLANS_KEPT, (FIRST_PLANS, 0.0))
+    if now - record.info.get(RESTING_SINCE, 0.0) >= RESTED:
+        record.info[PLANS_KEPT] = FIRST_PLANS, now + FIRST_PLANS
+    elif now >= until:
+        connection.pgconn.exec_(b"DISCARD PLANS")  # a connection that is lost is noticed by its next use
+        kept = min(2 * kept, LONGEST_PLANS)
+        record.info[PLANS_KEPT] = kept, now + kept
 
 
 def _load_ids_and_json(connection: psycopg.Connection[Any], _record: object) -> None:

@@ -164,7 +164,7 @@ TAKE_DELIVERIES = (
             delivery.c.signal_id == _TAKEN.c.signal_id, delivery.c.subscription_id == _TAKEN.c.subscription_id
         ),
     )
-    .where(delivery.c.status == DeliveryStatus.PENDING)
+    .where(still(DeliveryStatus.PENDING, delivery.c.status))
     .order_by(delivery.c.signal_id, delivery.c.subscription_id)
     .with_for_update(skip_locked=True, of=delivery)
 )

@@ -26,7 +26,7 @@ from bpm_engine.store import rows
 from bpm_engine.store.database import Database
 from bpm_engine.store.records import INSTANCE, TOKEN
 from bpm_engine.store.rows import id_source, row_source
-from bpm_engine.store.schema import FOR_EXECUTORS, claim_order, fixed, process_instance, scope, token
+from bpm_engine.store.schema import FOR_EXECUTORS, claim_order, fixed, process_instance, scope, still, token
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Id, Instant
 
@@ -195,7 +195,7 @@ def _claiming(candidates: sa.CTE) -> sa.sql.dml.ReturningUpdate[Any]:
         .where(
             token.c.id == candidates.c.id,
             token.c.version == candidates.c.version,
-            token.c.state == TokenState.READY,
+            still(TokenState.READY, token.c.state),
         )
         .returning(*TOKEN.columns)
     )
@@ -306,7 +306,7 @@ IS_HELD = sa.and_(
     token.c.id == _CLAIMS.c.id,
     token.c.version == _CLAIMS.c.version,
     token.c.lease_owner == _CLAIMS.c.owner,
-    token.c.state == TokenState.EXECUTING,
+    still(TokenState.EXECUTING, token.c.state),
 )
 STILL_HELD = sa.select(token.c.id).where(IS_HELD)
 HELD = sa.select(token.c.id, token.c.version).where(

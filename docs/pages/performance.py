@@ -36,8 +36,9 @@ committed and flushed to disk. So the cost of a step is the cost of a few rows a
   as soon as the queue does not move.
 - **Claims come in portions.** What is claimed together ends together; a quarter of the places at a time keeps
   some at work while others are claimed.
-- **Plans are kept, and never guess.** Statements are prepared early, and joins that would read a whole table
-  are ruled out for the engine's sessions: statistics lag behind tables that fill and empty within seconds.
+- **Plans are kept, but not for long, and never guess.** Statements are prepared early, and joins that would
+  read a whole table are ruled out for the engine's sessions: statistics lag behind tables that fill and empty
+  within seconds. A plan made for small tables is given up soon.
 - **Definitions are compiled once.** Expressions are closures, reachability and joins are known from the
   deployment; what a process does not use costs it nothing.
 - **Handlers hold nothing.** No transaction, no connection, no lock is held while a handler runs.

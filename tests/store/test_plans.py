@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -16,6 +17,7 @@ import sqlalchemy as sa
 from support import rows as sample
 from support.databases import SCHEMA
 from support.postgres.databases import Databases, libpq_url
+from support.workers import wait_until
 
 from bpm_engine.store import changes as changing
 from bpm_engine.store import (
@@ -313,6 +315,41 @@ def test_of_many_that_can_go_on_only_a_page_is_looked_at(
             (messages.TAKERS_OF_ARRIVING, {"given": arriving}),
         ):
             assert touched(store, statement, values) < 10 * few
+
+
+UNTIED_TIMERS = """
+INSERT INTO timer (id, tenant_id, instance_id, root_instance_id, scope_id, node_id, event, purpose, due_at,
+    status, fired, created_at, updated_at)
+SELECT gen_random_uuid(), 'acme', i.id, i.id, gen_random_uuid(), 't', 0, 'event', now(), 'Scheduled', 0,
+    now(), now()
+FROM generate_series(1, 20000) n, (SELECT id FROM process_instance LIMIT 1) i
+"""
+
+
+def test_plans_made_for_small_tables_are_given_up_when_these_grow(postgresql_databases: Databases) -> None:
+    """A connection that has looked into an empty table goes on as one looks at small ones, until it plans
+    anew."""
+    with postgresql_databases.clone(SCHEMA) as url, Store(StoreConfig(url=url, pool_size=1)) as store:
+        with store.transaction() as tx:
+            changing.apply(tx, sample.started(sample.instance(), tokens=0))
+            tx.execute(sa.text("ALTER TABLE timer SET (autovacuum_enabled = false)"))  # it would find out
+        for _ in range(8):  # the server has made up its mind by then
+            _looked_at(store)
+        with psycopg.connect(libpq_url(url), autocommit=True) as connection:
+            connection.execute(UNTIED_TIMERS)
+        wait_until(lambda: _looked_at(store) < 10, "only the timers of one scope are looked at")
+
+
+def _looked_at(store: Store) -> int:
+    """Of the timers, when those of one scope are loaded."""
+    looked = sa.text(
+        "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables"
+        " WHERE relname = 'timer'"
+    )
+    with store.transaction() as tx:
+        tx.execute(loading.TIMERS_WITHOUT_TOKEN, {"ids": rows.ids([str(uuid4())])}).all()
+        number: int = tx.connection.execute(looked).scalar_one()
+    return number
 
 
 def touched(store: Store, statement: sa.Executable, values: dict[str, object]) -> int:
