@@ -77,6 +77,8 @@ def _run(copy: Path, tests: tuple[str, ...]) -> int:
 
 
 def _verdict(mutant: Mutant, copy: Path) -> str:
+    if mutant.old not in (copy / mutant.file).read_text(encoding="utf-8"):
+        return "NOT THERE"  # the code has changed: say anew where the bug would be
     if _run(copy, mutant.tests) != GREEN:
         return "RED BEFORE"
     with _applied(mutant, copy):
