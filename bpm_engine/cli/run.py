@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 from contextlib import ExitStack
+from functools import partial
 
 import click
 
@@ -26,6 +27,7 @@ from bpm_engine.observability.work_log import log_work
 from bpm_engine.services.roster import Roster
 
 logger = logging.getLogger("bpm_engine.run")
+COURTESY = 10  # by how much a lane is nicer than others: it dies and starts again all the time
 SERVICES = ("executor", "timers", "recovery", "correlation", "outbox", "retention")
 
 
@@ -101,6 +103,9 @@ def _address(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 @click.option("--until-idle", is_flag=True, help="Do what can be done now, then stop.")
 @click.option("--reports-to", type=int, hidden=True, help="The socket of the supervisor.")
 @click.option("--roster", type=int, hidden=True, help="The file in which what has begun is entered.")
+@click.option(
+    "--lane", is_flag=True, hidden=True, help="Take only what is set apart, and no time from others."
+)
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -116,6 +121,7 @@ def run(
     until_idle: bool,
     reports_to: int | None,
     roster: int | None,
+    lane: bool,
 ) -> None:
     """Run the services of an application until SIGTERM or Ctrl-C.
 
@@ -138,7 +144,7 @@ def run(
             from bpm_engine.cli.supervisor import supervise
 
             arguments = _child_arguments(app, only, types, metrics, tracing, log_format, log_level)
-            ctx.exit(supervise(engine, nursery, arguments, processes, http, metrics=metrics))
+            ctx.exit(supervise(engine, nursery, arguments, processes, http, types=types, metrics=metrics))
         if roster is not None:
             engine._runtime.executor.hands.roster = Roster(roster)
         _observe(engine, metrics=metrics, tracing=tracing, database=reports_to is None)
@@ -146,7 +152,9 @@ def run(
             steps = engine.run_until_idle()
             click.echo("1 step" if steps == 1 else f"{steps} steps")
             return
-        ctx.exit(_serve(engine, only, types, http, metrics, reports_to))
+        if lane:
+            os.nice(COURTESY)
+        ctx.exit(_serve(engine, only, types, http, metrics, reports_to, lane=lane))
 
 
 def _nursery() -> Nursery:
@@ -166,6 +174,8 @@ def _serve(
     http: tuple[str, int] | None,
     metrics: bool,
     reports_to: int | None,
+    *,
+    lane: bool,
 ) -> int:
     _reach_database(engine)
     with ExitStack() as stack:
@@ -173,9 +183,11 @@ def _serve(
             endpoint = stack.enter_context(Endpoint(http, lambda: engine_readiness(engine), metrics=metrics))
             logger.info("health is served at http://%s:%d", *endpoint.address)
         if reports_to is not None:
-            from bpm_engine.cli.supervisor import Report
+            from bpm_engine.cli.report import Report
 
-            stack.enter_context(Report(socket.socket(fileno=reports_to), lambda: _report(engine)))
+            heed = partial(engine._runtime.executor.keep_apart, is_lane=lane)
+            report = Report(socket.socket(fileno=reports_to), lambda: _report(engine), heed)
+            stack.enter_context(report)
         logger.info("runs %s (pid %d)", ", ".join(only) or "all services", os.getpid())
         engine.run(only=only or None, types=types)
         logger.info("drained")
@@ -184,8 +196,10 @@ def _serve(
 
 def _report(engine: Engine) -> Readiness:
     """With the name in its leases: when this process is dead, what it held is taken back by it."""
-    state = engine_readiness(engine)
-    return Readiness(state.ready, {"worker": engine._runtime.worker, **state.details})
+    state, executor = engine_readiness(engine), engine._runtime.executor
+    apart = sorted(executor.claims.apart)  # before it counts: from then on nothing new is begun
+    own = {"worker": engine._runtime.worker, "apart": apart, "busy": executor.busy}
+    return Readiness(state.ready, {**own, **state.details})
 
 
 def _reach_database(engine: Engine) -> None:

@@ -6,6 +6,9 @@ supervisor is gone and the child drains. So no child is ever left alone, whateve
 A child that dies at work is started again at once, and what it held is taken back: whoever has waited for a
 process knows that it is dead, and need not wait for its leases. A child that crashes with nothing begun is
 started again after 1, 2, 4 … 30 seconds; one that lasted a minute begins anew.
+
+What keeps killing is set apart (`apart`): the children leave its topics alone, and one more child, the lane,
+takes nothing else. So its deaths cost nobody a worker.
 """
 
 from __future__ import annotations
@@ -18,22 +21,23 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from tempfile import TemporaryFile
 from time import monotonic, sleep
-from types import TracebackType
-from typing import IO, Self
+from typing import IO
 from uuid import uuid4
 
+from bpm_engine.cli.apart import QUIET, Apart, Begun
 from bpm_engine.cli.commands import GOOD, REFUSED
 from bpm_engine.cli.endpoint import Endpoint, Exposition, Readiness, exposition
 from bpm_engine.cli.nursery import Nursery, Process
+from bpm_engine.cli.report import order
 from bpm_engine.engine import Engine
 from bpm_engine.errors import EngineError
-from bpm_engine.services.roster import read_roster
-from bpm_engine.services.sweeps import bury
+from bpm_engine.services.roster import has_done, read_roster
+from bpm_engine.services.sweeps import bury, topics_begun
 from bpm_engine.store.store import Store
 
 logger = logging.getLogger("bpm_engine.supervisor")
@@ -45,50 +49,8 @@ LASTING = 60.0  # seconds after which a crash is no longer one in a row
 LOOK = 0.2  # seconds between two looks at the children
 CLEAN = (0, -signal.SIGTERM)  # ends of a child: drained, or told to stop before it had begun anything
 GRACE = 10.0  # seconds beyond the drain for a child to end
-LOOKS = 3  # for what a dead child held: its last transaction may still hold locks
-
-
-class Report:
-    """The child's side: tell whether it is ready; stop when nobody listens any more."""
-
-    def __init__(self, connection: socket.socket, readiness: Callable[[], Readiness]) -> None:
-        self._connection = connection
-        self._readiness = readiness
-        self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._tell, name="bpm-report", daemon=True),
-            threading.Thread(target=self._listen, name="bpm-parent", daemon=True),
-        ]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stopping.set()
-
-    def _tell(self) -> None:
-        while not self._stopping.is_set():
-            state = self._readiness()
-            line = json.dumps({"ready": state.ready, **state.details}, default=str)
-            try:
-                self._connection.sendall(line.encode() + b"\n")
-            except OSError:
-                return
-            self._stopping.wait(LOOK if not state.ready else 1.0)
-
-    def _listen(self) -> None:
-        try:
-            while self._connection.recv(1):
-                pass
-        except OSError:
-            pass
-        if not self._stopping.is_set():
-            logger.warning("the supervisor is gone; draining")
-            os.kill(os.getpid(), signal.SIGTERM)
+LANE = ("--only", "executor", "--lane")  # what makes a child the lane
+LOOKS = 3  # for what a dead child held: its last transaction may still be on its way
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +60,7 @@ class Death:
     pid: int
     owner: str | None  # of its leases, and of nobody else's; None: not known
     begun: frozenset[str] | None  # the tokens it was at; None: not known
+    has_done: bool  # it got anything done in its life
 
 
 @dataclass(slots=True)
@@ -111,27 +74,42 @@ class Child:
     process: Process | None = None
     crashes: int = 0  # in a row
     idle_crashes: int = 0  # of these, with nothing begun
+    barren: int = 0  # crashes at work in a row of processes that got nothing done
     begun: float = 0.0
     due: float = 0.0  # when to start again, by the monotonic clock
     state: dict[str, object] = field(default_factory=dict)
     name: str | None = None  # that it was given for its leases
     roster: IO[bytes] | None = None
+    apart: frozenset[str] = frozenset()  # the topics that it was told
+    connection: socket.socket | None = None  # None: there is nothing more to tell it
+    listener: threading.Thread | None = None
+    is_lane: bool = False
+    is_wanted: bool = True  # to be started, and started again
     bury: list[Callable[[Death], None]] = field(default_factory=list)  # told of a process that has ended
 
     def start(self) -> None:
         ours, theirs = socket.socketpair()
         self.roster = TemporaryFile()  # noqa: SIM115 - closed when the process has ended
         self.name, own = _named(self.number)
+        ours.sendall(order(self.apart))  # it lies there until the process reads it, before all else
         with theirs:
             descriptors = {"--reports-to": theirs.fileno(), "--roster": self.roster.fileno()}
             self.process = self.nursery.start(self.arguments, {**self.environment, **own}, descriptors)
         self.begun = monotonic()
-        self.state = {}
-        threading.Thread(target=self._listen, args=(ours, self.process), daemon=True).start()
+        self.state, self.connection = {}, ours
+        self.listener = threading.Thread(target=self._listen, args=(ours, self.process), daemon=True)
+        self.listener.start()
         logger.info("worker %d starts (pid %d)", self.number, self.process.pid)
 
+    def tell(self, apart: frozenset[str]) -> None:
+        """Which topics are set apart now."""
+        self.apart = apart
+        if self.process is not None and self.connection is not None:
+            with suppress(OSError):  # it has ended: the next one is told when it starts
+                self.connection.sendall(order(apart))
+
     def _listen(self, connection: socket.socket, process: Process) -> None:
-        with connection, connection.makefile("rb") as lines:
+        with connection, connection.makefile("rb") as lines, suppress(OSError):  # who died left orders unread
             for line in lines:
                 if self.process is process:
                     self.state = json.loads(line)
@@ -139,47 +117,65 @@ class Child:
     def look(self) -> None:
         """Start what is due; notice what has crashed."""
         if self.process is None:
-            if monotonic() >= self.due:
+            if self.is_wanted and monotonic() >= self.due:
                 self.start()
             return
         code = self.process.poll()
         if code is None:
             return
         death = self._death(self.process.pid)
+        is_retired = self.connection is None and code in CLEAN
+        pause = 0.0 if is_retired else self._crashed(code, death)
+        for told in self.bury:
+            told(death)
+        self.process, self.state, self.due = None, {}, monotonic() + pause
+        if self.is_wanted and not pause:
+            self.start()
+
+    def _crashed(self, code: int, death: Death) -> float:
+        """In how many seconds it is started again."""
         lasted = monotonic() - self.begun
         pause = self._pause(death, lasted)
         logger.error(
             "worker %d (pid %d) ended with %s after %.0f s; started again in %.0f s",
             self.number,
-            self.process.pid,
+            death.pid,
             _cause(code),
             lasted,
             pause,
         )
-        for told in self.bury:
-            told(death)
-        self.process, self.state, self.due = None, {}, monotonic() + pause
-        if not pause:
-            self.start()
+        return pause
 
     def _pause(self, death: Death, lasted: float) -> float:
         """Who dies at work may have died of it. There is an end to that: the loss is counted, and after some
-        it is an incident. Meanwhile others wait for a worker. Who dies of nothing will do so again."""
+        it is an incident. Meanwhile others wait for a worker; for a lane that gets nothing done nobody does.
+        Who dies of nothing will do so again."""
         if lasted > LASTING:
             self.crashes = self.idle_crashes = 0
         self.crashes += 1
         if death.begun:
-            return 0.0
+            self.barren = 0 if death.has_done else self.barren + 1
+            return FIRST_PAUSE if self.is_lane and self.barren > 1 else 0.0
         self.idle_crashes += 1
         return float(min(FIRST_PAUSE * 2.0 ** (self.idle_crashes - 1), LONGEST_PAUSE))
 
     def _death(self, pid: int) -> Death:
         assert self.roster is not None
+        assert self.listener is not None
+        self.listener.join(LOOK)  # its last words: usually they are heard long ago
         with self.roster:
             begun = read_roster(self.roster.fileno())
+            done = has_done(self.roster.fileno())
         owner = self.state.get("worker")
         is_own = owner == self.name or str(owner).startswith(f"{socket.gethostname()}-{pid}-")
-        return Death(pid, str(owner) if owner and is_own else None, begun)
+        return Death(pid, str(owner) if owner and is_own else None, begun, done)
+
+    def retire(self) -> None:
+        """End it when it has nothing left to do: what it runs may take longer than a drain."""
+        is_idle = self.state.get("apart") == [] and not self.state.get("busy")
+        if self.process is not None and self.connection is not None and is_idle:
+            self.connection = None
+            self.process.terminate()
 
     @property
     def ready(self) -> bool:
@@ -191,8 +187,13 @@ class Child:
 
 
 class Supervisor:
-    def __init__(self, children: list[Child], nursery: Nursery, drain: float) -> None:
+    def __init__(
+        self, children: list[Child], lane: Child, nursery: Nursery, drain: float, topics: frozenset[str]
+    ) -> None:
         self._children = children
+        self._lane = lane
+        self._apart = Apart(topics)
+        self._begun: SimpleQueue[Begun] = SimpleQueue()  # of deaths that were looked into
         self._nursery = nursery
         self._drain = drain
         self._draining = False
@@ -209,17 +210,43 @@ class Supervisor:
                 if self._nursery.is_lost:
                     logger.error("the process that starts workers is gone; the workers drain")
                     return REFUSED
-                for child in self._children:
+                self._set_apart()
+                for child in self._everybody():
                     child.look()
             return self._stop()
         finally:
             for number, action in before.items():
                 signal.signal(number, action)
 
+    def _everybody(self) -> list[Child]:
+        return [*self._children, self._lane]
+
     def readiness(self) -> Readiness:
         workers = {str(child.number): child.describe() for child in self._children}
         ready = not self._draining and all(child.ready for child in self._children)
-        return Readiness(ready, {"workers": workers})
+        lane = {"lane": self._lane.describe()} if self._lane.process is not None else {}
+        return Readiness(ready, {"workers": workers, "apart": sorted(self._lane.apart), **lane})
+
+    def learn(self, begun: Begun) -> None:
+        """From any thread: what was at work in a death."""
+        self._begun.put(begun)
+        self._told.put(None)
+
+    def _set_apart(self) -> None:
+        before, now = self._apart.topics, monotonic()
+        while not self._begun.empty():
+            self._apart.died(self._begun.get(), now)
+        self._apart.let_back(now)
+        topics = self._apart.topics
+        if topics != before:
+            _announce(topics - before, before - topics)
+            for child in self._everybody():
+                child.tell(topics)
+        if topics and not self._lane.is_wanted:
+            self._lane.due = now + FIRST_PAUSE  # after those that take the places of the dead
+        self._lane.is_wanted = bool(topics)
+        if not topics:
+            self._lane.retire()
 
     def _was_told(self, timeout: float) -> bool:
         """By a signal, to stop."""
@@ -231,7 +258,7 @@ class Supervisor:
     def _stop(self) -> int:
         """Ask all to drain; a second signal, or too long a wait, kills."""
         self._draining = True
-        running = [child.process for child in self._children if child.process is not None]
+        running = [child.process for child in self._everybody() if child.process is not None]
         logger.info("draining %d workers", len(running))
         for process in running:
             process.terminate()
@@ -253,6 +280,7 @@ def supervise(
     processes: int,
     http: tuple[str, int] | None,
     *,
+    types: tuple[str, ...],
     metrics: bool,
 ) -> int:
     """Run so many children with these arguments of `bpm` until told to stop.
@@ -268,34 +296,49 @@ def supervise(
                 tempfile.TemporaryDirectory(prefix="bpm-metrics-")
             )
         children = [Child(n, arguments, shared, nursery) for n in range(1, processes + 1)]
-        for child in children:
-            child.bury.append(lambda death: _take_back(engine, death))
-        supervisor = Supervisor(children, nursery, engine.drain_timeout)
+        lane = Child(processes + 1, [*arguments, *LANE], shared, nursery, is_lane=True, is_wanted=False)
+        known = frozenset(handler.topic for handler in engine._runtime.handlers)
+        topics = frozenset(topic for topic in known if topic.startswith(types or ""))
+        supervisor = Supervisor(children, lane, nursery, engine.drain_timeout, topics)
+        for child in (*children, lane):
+            child.bury.append(lambda death: _take_back(engine, death, supervisor.learn))
         if http is not None:
             expose = exposition
             if metrics:
-                expose = _gathered(engine, shared["PROMETHEUS_MULTIPROC_DIR"], children)
+                expose = _gathered(engine, shared["PROMETHEUS_MULTIPROC_DIR"], [*children, lane])
             endpoint = Endpoint(http, supervisor.readiness, metrics=metrics, expose=expose)
             logger.info("health is served at http://%s:%d", *stack.enter_context(endpoint).address)
         return supervisor.run()
 
 
-def _take_back(engine: Engine, death: Death) -> None:
+def _take_back(engine: Engine, death: Death, learn: Callable[[Begun], None]) -> None:
     """In a thread: a database that is away must not keep anybody from being started again."""
     if death.owner is not None:
-        arguments = (engine._runtime.store, death.owner, death.begun)
+        arguments = (engine._runtime.store, death.owner, death.begun, learn)
         threading.Thread(target=_bury, args=arguments, name="bpm-bury", daemon=True).start()
 
 
-def _bury(store: Store, owner: str, begun: frozenset[str] | None) -> None:
-    for _ in range(LOOKS):
-        try:
-            if not bury(store, owner, begun):
-                return
-        except EngineError as error:
-            logger.warning("what %s held is taken back when its leases are over: %s", owner, error)
-            return
-        sleep(LOOK)
+def _bury(store: Store, owner: str, begun: frozenset[str] | None, learn: Callable[[Begun], None]) -> None:
+    try:
+        if begun:  # told first: what may kill must not find the next worker before that has heard of it
+            learn(topics_begun(store, owner, begun))
+        for _ in range(LOOKS):
+            bury(store, owner, begun)
+            sleep(LOOK)
+    except EngineError as error:
+        logger.warning("what %s held is taken back when its leases are over: %s", owner, error)
+
+
+def _announce(apart: frozenset[str], back: frozenset[str]) -> None:
+    for topic in sorted(apart):
+        logger.warning(
+            "%r is set apart: its work was lost with its workers again and again. One more process takes it "
+            "and nothing else; the others leave it alone until nobody has died of it for %.0f s",
+            topic,
+            QUIET,
+        )
+    for topic in sorted(back):
+        logger.info("%r is let back: nobody has died of it for %.0f s", topic, QUIET)
 
 
 def _named(number: int) -> tuple[str | None, dict[str, str]]:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from time import sleep
 from typing import Literal
 
 from bpm_engine.core.stimuli import Claim
@@ -26,12 +27,14 @@ from bpm_engine.store.work import Topics, Work
 logger = logging.getLogger("bpm_engine.executor")
 
 ANY = frozenset({""})  # the prefix of every topic
+MOMENTS = (0.0, 0.02, 0.1, 0.5)  # seconds before each attempt to give work back
 CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
 
 
 @dataclass(slots=True)
 class Claims:
-    """`prefixes`: of the topics that this worker takes; none: all."""
+    """`prefixes`: of the topics that this worker takes; none: all. What is set `apart` is for lanes: workers
+    that take nothing else."""
 
     store: Store
     handlers: Handlers
@@ -40,6 +43,8 @@ class Claims:
     lease: timedelta  # of handlers without one of their own
     missing_handler: Literal["fail", "leave"]
     prefixes: tuple[str, ...]
+    apart: frozenset[str] = frozenset()
+    is_lane: bool = False
 
     def claim(self, limit: int, topics: Topics | None, *, last_first: bool = False) -> list[Work]:
         with self.store.transaction() as tx:
@@ -64,21 +69,38 @@ class Claims:
         return None if handler is None else handler.lease
 
     def give_back(self, unwanted: Sequence[Claim], *, tell: bool = True) -> None:
-        """Ready again, for anybody; if that fails, their leases run out. `tell`: wake up idle workers."""
-        if not unwanted:
-            return
+        """Ready again, for anybody; if that fails, their leases run out. `tell`: wake up idle workers.
+
+        What another worker has locked is passed over, and one that looks for work locks for a moment what
+        was claimed just before. So it is given back a moment later.
+        """
+        left = unwanted
         try:
-            with self.store.transaction() as tx:
-                work.release_tokens(tx, unwanted)
-                if tell:
-                    tx.wake(News.WORK)
+            for pause in MOMENTS:
+                if not left:
+                    return
+                sleep(pause)
+                left = self._release(left, tell=tell)
         except UnavailableError as error:
-            logger.warning("%d tokens could not be given back: %s", len(unwanted), error)
+            logger.warning("%d tokens could not be given back: %s", len(left), error)
+
+    def _release(self, unwanted: Sequence[Claim], *, tell: bool) -> list[Claim]:
+        """Those that are still held."""
+        with self.store.transaction() as tx:
+            released = work.release_tokens(tx, unwanted)
+            left = [claim for claim in unwanted if claim.token_id not in released]
+            held = work.still_held(tx, left)
+            if tell:
+                tx.wake(News.WORK)
+        return [claim for claim in left if claim.token_id in held]
 
     def wanted(self, paused: frozenset[str] = frozenset()) -> Topics | None:
         """None: everything. With missing_handler="leave" or prefixes only what this worker can do; never what
         it has no place for, or has `paused`."""
         full = self._full() | paused
+        if self.is_lane:
+            return Topics(names=self.apart - full, automatic=False)
+        full |= self.apart
         if self.missing_handler == "leave":
             known = {handler.topic for handler in self.handlers if self.is_mine(handler.topic)}
             return Topics(names=frozenset(known - full))
@@ -88,6 +110,10 @@ class Claims:
 
     def is_mine(self, topic: str) -> bool:
         return not self.prefixes or topic.startswith(self.prefixes)
+
+    def takes(self, topic: str) -> bool:
+        """As things are now: what is mine may be set apart for a while."""
+        return self.is_mine(topic) and (topic in self.apart) == self.is_lane
 
     def _full(self) -> set[str]:
         return {handler.topic for handler in self.handlers if not self.places.has(handler)}

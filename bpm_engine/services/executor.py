@@ -108,7 +108,8 @@ class Executor:
         self._config = config
         self.hands = Hands(store, handlers, lease=config.lease, extension=config.extension)
         self.breakers = Breakers(config.circuit_pause, paused)
-        self._caution = Caution(self.breakers, RetryBudget(config.retry_share), self._withdraw)
+        self._paused = paused
+        self._caution = Caution(self.breakers, RetryBudget(config.retry_share), self._leave_alone)
         self._places = Places(threads=config.threads, tasks=config.tasks, most=config.batch)
         self.claims = Claims(
             store,
@@ -137,6 +138,15 @@ class Executor:
     def work_on(self, prefixes: tuple[str, ...]) -> None:
         """From now on take only topics that begin with one of these."""
         self.claims.prefixes = prefixes
+
+    def keep_apart(self, topics: frozenset[str], *, is_lane: bool) -> None:
+        """From now on leave these topics to a lane, or be that lane and take nothing else."""
+        changed = topics ^ self.claims.apart
+        self.claims.is_lane = is_lane
+        self.claims.apart = topics
+        self._withdraw(lambda topic: not self.claims.takes(topic))
+        for topic in changed if not is_lane else ():
+            self._paused(topic, topic in topics)
 
     def run_once(self) -> int:
         """Claim and begin what fits, waiting a moment for room if there is none.
@@ -239,7 +249,7 @@ class Executor:
     def _takes_on(self, token: Token, chain: int) -> Handler | None:
         """What was just recovered goes through a claim, which knows whom to suspect."""
         handler = self._handlers.get(token.topic or "")
-        if handler is None or self._draining or not self.claims.is_mine(handler.topic):
+        if handler is None or self._draining or not self.claims.takes(handler.topic):
             return None
         if token.recoveries or chain > CHAIN or handler.topic in self.breakers.open:
             return None
@@ -289,6 +299,8 @@ class Executor:
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
             return True
+        if not self.claims.takes(handler.topic):
+            return False
         with self._suspecting:
             suspect = self._is_suspect(claimed.token)
             if (suspect and self._suspect) or not self._places.take(handler):
@@ -366,7 +378,8 @@ class Executor:
         )
 
     def _run_sync(self, running: Running) -> Ended:
-        if self.breakers.leaves_alone(running.handler.topic, running.claim.token_id):
+        topic = running.handler.topic
+        if self.breakers.leaves_alone(topic, running.claim.token_id) or not self.claims.takes(topic):
             running.unwanted = True
             return running, None
         begun = monotonic()
@@ -461,13 +474,18 @@ class Executor:
         if handed_in:
             self._hand_in(handed_in, returning)
 
-    def _withdraw(self, handler: Handler) -> None:
-        """Give back what waits here for a thread: it would only fail, and use up its attempts."""
-        if handler.is_async or self._draining:  # these have all begun, or are given back already
+    def _leave_alone(self, handler: Handler) -> None:
+        """What waits here would only fail, and use up its attempts."""
+        if not handler.is_async:  # these have all begun
+            self._withdraw(lambda topic: topic == handler.topic)
+
+    def _withdraw(self, is_unwanted: Callable[[str], bool]) -> None:
+        """Give back what waits here for a thread, if its topic is unwanted."""
+        waiting = [] if self._draining else self._threads.withdraw()  # a drain has given it back already
+        if not waiting:
             return
-        waiting = self._threads.withdraw()
-        unwanted = [running for running in waiting if running.handler.topic == handler.topic]
-        self._threads.put([running for running in waiting if running.handler.topic != handler.topic])
+        unwanted = [running for running in waiting if is_unwanted(running.handler.topic)]
+        self._threads.put([running for running in waiting if not is_unwanted(running.handler.topic)])
         self.claims.give_back([running.claim for running in unwanted])
         for running in unwanted:
             self._leave(running)

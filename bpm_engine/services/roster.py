@@ -15,9 +15,9 @@ from bpm_engine.core.stimuli import Claim
 
 WIDTH = 1 + 36  # of an entry: how far it is, and an id
 SLOTS = 4_096
-SIZE = WIDTH * (SLOTS + 1)  # the first one tells whether there were more than fit
+SIZE = WIDTH * (SLOTS + 1)  # the first one tells whether there were more than fit, and whether any is done
 BLANK = bytes(WIDTH)
-RUNS, HANDED_IN, FULL = b"r", b"h", b"f"
+RUNS, HANDED_IN, FULL, DONE = b"r", b"h", b"f", b"d"
 
 
 class Roster:
@@ -44,6 +44,8 @@ class Roster:
     def leave(self, claim: Claim) -> None:
         slot = self._slots.pop(claim, None)
         if slot is not None:
+            if self._memory[slot : slot + 1] == HANDED_IN:
+                self._memory[1:2] = DONE
             self._memory[slot : slot + WIDTH] = BLANK
             self._free.append(slot)
 
@@ -65,6 +67,11 @@ def read_roster(descriptor: int) -> frozenset[str] | None:
         return None
     entries = [content[at : at + WIDTH] for at in range(WIDTH, SIZE, WIDTH)]
     return _entered(entries, RUNS) or _entered(entries, HANDED_IN)
+
+
+def has_done(descriptor: int) -> bool:
+    """Whether the process has got anything done in its life."""
+    return os.pread(descriptor, 2, 0)[1:] == DONE
 
 
 def _entered(entries: list[bytes], how_far: bytes) -> frozenset[str]:

@@ -151,6 +151,13 @@ def bury(store: Store, owner: str, begun: frozenset[str] | None) -> int:
     return len(held)
 
 
+def topics_begun(store: Store, owner: str, begun: frozenset[str]) -> dict[str, str]:
+    """The topics of what a dead worker was at, by token."""
+    with store.reading() as tx:
+        held = work.topics_held(tx, owner)
+    return {token: topic for token, topic in held.items() if topic is not None and token in begun}
+
+
 class UnclaimedSweep:
     """Makes incidents of work that nobody takes (R21). Only where workers leave alone what they do not know:
     otherwise it fails at once. A topic that is worked on anywhere is only behind, and left alone."""

@@ -144,8 +144,15 @@ def extend_leases(tx: Transaction, claims: Sequence[Claim], until: datetime) -> 
     values = {"given": given, "until": until, "now": tx.now()}
     extended = frozenset(row.id for row in tx.execute(EXTEND, values))
     crash_point(EXTENDED)
-    held = frozenset(row.id for row in tx.execute(STILL_HELD, {"given": given}))
-    return Extension(extended, frozenset(c.token_id for c in claims) - held)
+    return Extension(extended, frozenset(c.token_id for c in claims) - still_held(tx, claims))
+
+
+def still_held(tx: Transaction, claims: Sequence[Claim]) -> frozenset[str]:
+    """The tokens among these that are their owners' yet."""
+    if not claims:
+        return frozenset()
+    given = rows.rows([(c.token_id, c.version, c.owner) for c in claims])
+    return frozenset(row.id for row in tx.execute(STILL_HELD, {"given": given}))
 
 
 def release_tokens(tx: Transaction, claims: Sequence[Claim]) -> frozenset[str]:
@@ -161,6 +168,11 @@ def claims_of(tx: Transaction, owner: str) -> list[Claim]:
     return [
         Claim(token_id=row.id, version=row.version, owner=owner) for row in tx.execute(HELD, {"owner": owner})
     ]
+
+
+def topics_held(tx: Transaction, owner: str) -> dict[str, str | None]:
+    """The topics of all that a worker holds, by token."""
+    return {row.id: row.topic for row in tx.execute(HELD, {"owner": owner})}
 
 
 def ready_topics(tx: Transaction) -> list[str]:
@@ -309,7 +321,7 @@ IS_HELD = sa.and_(
     still(TokenState.EXECUTING, token.c.state),
 )
 STILL_HELD = sa.select(token.c.id).where(IS_HELD)
-HELD = sa.select(token.c.id, token.c.version).where(
+HELD = sa.select(token.c.id, token.c.version, token.c.topic).where(
     token.c.state == fixed(TokenState.EXECUTING), token.c.lease_owner == OWNER
 )
 _MINE = (

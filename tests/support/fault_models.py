@@ -111,6 +111,8 @@ def register(engine: Engine, ledger_path: str) -> None:
     @engine.handler("work")
     def work(work: Work) -> dict[str, object]:
         enter(work)
+        if work.get("kills"):
+            os.kill(os.getpid(), signal.SIGKILL)
         return {work.node_id: "done"}
 
     @engine.handler("robot")

@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 import pytest
 
 from bpm_engine.core.stimuli import Claim
-from bpm_engine.services.roster import SLOTS, Roster, read_roster
+from bpm_engine.services.roster import SLOTS, Roster, has_done, read_roster
 
 
 @pytest.fixture
@@ -49,6 +49,20 @@ def test_what_is_being_committed_counts_only_if_no_handler_ran(descriptor: int) 
     assert read_roster(descriptor) == ids(1, 2)
     roster.begin(claim(3))
     assert read_roster(descriptor) == ids(3)
+
+
+def test_it_tells_whether_anything_was_done(descriptor: int) -> None:
+    assert not has_done(descriptor)
+    roster = Roster(descriptor)
+    roster.begin(claim(1))
+    roster.leave(claim(1))
+    assert not has_done(descriptor), "it was given back"
+    roster.begin(claim(2))
+    roster.hand_in(claim(2))
+    assert not has_done(descriptor), "it is not committed"
+    roster.leave(claim(2))
+    assert has_done(descriptor)
+    assert read_roster(descriptor) == ids()
 
 
 def test_a_token_that_has_gone_on_is_another_entry(descriptor: int) -> None:
