@@ -52,8 +52,9 @@ On a machine with two cores that did other work beside, in November 2026. Each l
   each of 41 points, later hits, 40 COMMITs in a row each without its answer, on PostgreSQL and SQLite,
   every row compared; all 511 runs, 20 minutes. An earlier part of them found that a schedule whose start
   had failed once stayed due for ever.
-- `make simulate SEED=5000 SEEDS=500`: 500 runs of seven processes, with 990 deaths of workers and 3,027 failed
-  statements or lost answers; nothing wrong, 161 runs a minute beside other work. The same with seeds 1 to 500.
+- `make simulate SEED=5000 SEEDS=500`: 500 runs of seven processes, with 990 deaths of workers and 3,027
+  failed statements or lost answers; nothing wrong, 161 runs a minute beside other work. The same with seeds
+  1 to 500.
 - `make faults SEED=1`: 2,877 tests of whole engines, where one statement in a hundred fails. 3 were red,
   all repaired and green when run again: the doctor took two throws of one token for one, and a test that
   looks at one sweep met two. It had found that a change which was committed could be answered with "try
@@ -251,8 +252,8 @@ GUARANTEES = (
         ),
         "50 that kill their workers among 5,000, on PostgreSQL: 419 deaths, 50 incidents, 5,000 completed. "
         "Under `bpm run --processes 2` 5,000 with next to nothing to do kept 62 to 115 % of their pace "
-        "beside 50 of another topic, in seven runs on two busy cores, six of them 80 % and more. Of the same topic "
-        "they did not: 221 s instead of 5 s.",
+        "beside 50 of another topic, in seven runs on two busy cores, six of them 80 % and more. Of the same "
+        "topic they did not: 221 s instead of 5 s.",
     ),
     Guarantee(
         "One instance, or one tenant, cannot exhaust the engine.",
