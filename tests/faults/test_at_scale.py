@@ -170,7 +170,7 @@ def test_what_kills_its_workers_leaves_the_others_most_of_their_pace(
     Always as many as the guarantee names: the two deaths until the topic is known cost the same whatever
     comes after them. Beside 10 that kill 1,000 kept 66 to 82 %.
     """
-    assert _share_of_pace(sites, tmp_path, 5_000, 50, topic="poison") >= 0.8
+    assert _share_of_pace(sites, tmp_path, 5_000, 50, topic="poison", rounds=3) >= 0.8
 
 
 def test_good_work_of_the_topic_that_kills_is_done_all_the_same(
@@ -181,16 +181,17 @@ def test_good_work_of_the_topic_that_kills_is_done_all_the_same(
 
 
 def _share_of_pace(
-    sites: Callable[[str], Site], folder: Path, good: int, poisoned: int, *, topic: str
+    sites: Callable[[str], Site], folder: Path, good: int, poisoned: int, *, topic: str, rounds: int = 1
 ) -> float:
-    """Alone before and after: what else the machine does meanwhile is in both."""
-    before, _ = _seconds_of_good_work(sites("postgresql"), folder, good, 0, topic)
-    beside, deaths = _seconds_of_good_work(sites("postgresql"), folder, good, poisoned, topic)
-    after, _ = _seconds_of_good_work(sites("postgresql"), folder, good, 0, topic)
-    alone = (before + after) / 2
-    share = alone / beside
-    print(f"{good} in {alone:.1f} s alone, {beside:.1f} s beside {poisoned} ({deaths} deaths): {share:.0%}")
-    return share
+    """By turns with and without: what else the machine does is in both."""
+    alone = beside = 0.0
+    for _ in range(rounds):
+        once, _ = _seconds_of_good_work(sites("postgresql"), folder, good, 0, topic)
+        again, deaths = _seconds_of_good_work(sites("postgresql"), folder, good, poisoned, topic)
+        print(f"{good} in {once:.1f} s alone, {again:.1f} s beside {poisoned} ({deaths} deaths)")
+        alone, beside = alone + once, beside + again
+    print(f"{alone / beside:.0%}")
+    return alone / beside
 
 
 APP = """
