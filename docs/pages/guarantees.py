@@ -252,7 +252,7 @@ GUARANTEES = (
         ),
         "50 that kill their workers among 5,000, on PostgreSQL: 419 deaths, 50 incidents, 5,000 completed. "
         "Under `bpm run --processes 2` 5,000 with next to nothing to do kept 91 and 103 % of their pace "
-        "beside 50 of another topic, over three rounds each on two busy cores; single rounds had 60 to 115 %. "
+        "beside 50 of another topic, over three rounds each on two busy cores; single ones had 60 to 115 %. "
         "Of the same topic they did not: 221 s instead of 5 s.",
     ),
     Guarantee(
