@@ -68,7 +68,7 @@ def test_on_sigterm_what_runs_is_finished_and_nothing_new_is_begun(shell: Shell)
     port = free_port()
     with shell.running("run", "--app", "shop:engine", "--log-format", "json", "--http", port) as worker:
         wait_until((shell.folder / "begun").exists, "the handler has begun")
-        assert fetch(f"http://127.0.0.1:{port}/ready")[0] == 200
+        wait_until(lambda: fetch(f"http://127.0.0.1:{port}/ready")[0] == 200, "all services are there")
         worker.send_signal(signal.SIGTERM)
         wait_until(lambda: fetch(f"http://127.0.0.1:{port}/ready")[0] == 503, "it is no longer ready")
         assert fetch(f"http://127.0.0.1:{port}/live")[0] == 200
