@@ -41,9 +41,12 @@ FULL = ("53100", "53200")
 RESTING_SINCE = "bpm_engine.resting_since"
 RESTED = 1.0  # seconds in the pool after which a connection is tested before it is used
 # A plan that was made for small tables is kept while they grow, until the server takes statistics: for a
-# minute each claim of some work may walk through all of it. So plans are made anew, soon after a connection
-# begins to be used much, then less and less often.
+# minute each claim of some work may walk through all of it. So plans are made anew where transactions take
+# long: soon after a connection begins to be used much, then less and less often.
 PLANS_KEPT = "bpm_engine.plans_kept"  # how long, and until when
+USED_SINCE = "bpm_engine.used_since"
+WAS_SLOW = "bpm_engine.was_slow"  # whether a use since the plans were made took long
+LONG_USE = 0.01  # seconds; a single step takes a few milliseconds
 FIRST_PLANS = 0.25  # seconds, doubled each time
 LONGEST_PLANS = 10.0
 # Statements are few and come again and again. Planning one that writes all tables takes some 0.5 ms, beside
@@ -336,7 +339,9 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _note_rest(connection: psycopg.Connection[Any] | None, record: ConnectionPoolEntry) -> None:
-    record.info[RESTING_SINCE] = monotonic()
+    record.info[RESTING_SINCE] = now = monotonic()
+    if now - record.info.get(USED_SINCE, now) > LONG_USE:
+        record.info[WAS_SLOW] = True
 
 
 def _has_news(connection: psycopg.Connection[Any]) -> bool:
@@ -365,11 +370,11 @@ def _plan_anew(
     connection: psycopg.Connection[Any], record: ConnectionPoolEntry, proxy: PoolProxiedConnection
 ) -> None:
     """Now and then, while it is used. One that has rested is not made slower for a single use."""
-    now = monotonic()
+    record.info[USED_SINCE] = now = monotonic()
     kept, until = record.info.get(PLANS_KEPT, (FIRST_PLANS, 0.0))
     if now - record.info.get(RESTING_SINCE, 0.0) >= RESTED:
         record.info[PLANS_KEPT] = FIRST_PLANS, now + FIRST_PLANS
-    elif now >= until:
+    elif now >= until and record.info.pop(WAS_SLOW, False):
         connection.pgconn.exec_(b"DISCARD PLANS")  # a connection that is lost is noticed by its next use
         kept = min(2 * kept, LONGEST_PLANS)
         record.info[PLANS_KEPT] = kept, now + kept
