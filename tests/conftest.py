@@ -8,6 +8,7 @@ pytest_plugins = [
     "support.databases",
     "support.scenarios.engine_fixtures",
     "support.suite_times",
+    "support.fault_counts",
 ]
 
 # A busy machine is not a bug: examples have no time limit of their own, the whole test has (pytest-timeout).

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
+from support.faulty import persistent
 from support.samples import WORK
 from support.workers import wait_until
 
@@ -96,7 +97,7 @@ def test_a_step_sees_what_became_of_its_instance_while_the_handler_ran(
     engine.deploy(WORK)
     engine.handler("work")(lambda given: {"done": True})
     instance = engine.start("p")
-    submission = engine._runtime.executor.run_chosen(lambda work: work[0])
+    submission = persistent(engine._runtime.executor.run_chosen)(lambda work: work[0])
     assert submission is not None
     engine.instances.suspend(instance.id)
     engine._runtime.committer.perform([submission])

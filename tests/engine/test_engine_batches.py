@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import accumulate
 
 import pytest
 from support.definitions import bpmn, path
@@ -29,14 +30,25 @@ def waiting(engine: Engine, number: int) -> list[str]:
 
 
 def test_all_that_are_found_are_cancelled_and_told_in_stretches(engine: Engine) -> None:
+    """A stretch that is cut off is told as far as it came, and the next one begins there."""
     ids = waiting(engine, 7)
     told: list[BatchProgress] = []
     report = engine.batches.cancel(status="Running", reason="over", actor="ops", progress=told.append)
-    assert (report.total, report.done, report.failed) == (7, 7, 0)
-    assert [o.instance_id for each in told for o in each.outcomes] == ids
-    assert [(each.done, each.total) for each in told] == [(3, 7), (6, 7), (7, 7)]
+    assert (report.total, report.done, report.unchanged, report.failed) == (7, 7, 0, 0)
+    assert [(o.instance_id, o.status) for each in told for o in each.outcomes] == [(i, "done") for i in ids]
+    lengths = [len(each.outcomes) for each in told]
+    assert max(lengths) <= walks.STRETCH
+    assert [(each.done, each.total) for each in told] == [(done, 7) for done in accumulate(lengths)]
     assert engine.instances.count(by="status") == {"Cancelled": 7}
     assert engine.history.find(ids[3]).items[-1].actor == "ops"
+
+
+@pytest.mark.reliable  # where a stretch is cut off, the next one begins
+def test_stretches_are_as_long_as_they_may_be(engine: Engine) -> None:
+    waiting(engine, 7)
+    told: list[BatchProgress] = []
+    engine.batches.cancel(status="Running", progress=told.append)
+    assert [(each.done, each.total) for each in told] == [(3, 7), (6, 7), (7, 7)]
 
 
 def test_what_starts_while_a_batch_runs_is_left_alone(engine: Engine) -> None:

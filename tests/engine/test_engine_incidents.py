@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 from support.definitions import bpmn, flow, path
+from support.faulty import persistent
 from support.samples import END, HOUR, HUMAN, START, WORK
 
 from bpm_engine import ConflictError, Engine, EngineError, InvalidInputError, NotFoundError, Retry, Work
@@ -204,15 +205,20 @@ def test_work_that_nobody_takes_for_long_is_an_incident(opening: Opening, clock:
     assert engine.instances.get(instance.id).status == "Completed"
 
 
+def claim_one(engine: Engine, topic: str) -> None:
+    """As another worker does."""
+    topics = claims.Topics(names=frozenset({topic}))
+    with engine._runtime.store.transaction() as tx:
+        claims.claim_tokens(tx, owner="w", limit=1, lease=timedelta(hours=1), topics=topics)
+
+
 def test_work_whose_topic_is_worked_on_is_only_behind(opening: Opening, clock: ManualClock) -> None:
     engine = opening(missing_handler="leave", unclaimed=600.0)
     engine.deploy(WORK)
     engine.start("p")
     engine.start("p")
     clock.advance("601s")
-    with engine._runtime.store.transaction() as tx:  # as another worker does
-        topics = claims.Topics(names=frozenset({"work"}))
-        claims.claim_tokens(tx, owner="w", limit=1, lease=timedelta(hours=1), topics=topics)
+    persistent(claim_one)(engine, "work")
     engine.run_until_idle()
     assert engine.incidents.count() == 0
 

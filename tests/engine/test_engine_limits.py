@@ -204,7 +204,6 @@ def test_unreadable_variables_do_not_keep_others_from_being_claimed(engine: Engi
     assert engine.instances.get(good.id).status == "Completed"
 
 
-@pytest.mark.reliable
 def test_a_process_with_too_many_unfinished_instances_takes_no_more_of_that_tenant(
     opening: Callable[..., Engine],
 ) -> None:

@@ -80,7 +80,6 @@ def test_every_limit_of_a_tenant_is_tried_here() -> None:
     assert tried | {"backlog", "recoveries"} == OF_A_TENANT
 
 
-@pytest.mark.reliable
 @pytest.mark.parametrize("name", BORDERS)
 def test_a_tenant_with_lower_limits_is_held_to_them_and_others_are_not(opened: Opening, name: str) -> None:
     settings, attempt, most, refusal, words = BORDERS[name]
@@ -91,7 +90,6 @@ def test_a_tenant_with_lower_limits_is_held_to_them_and_others_are_not(opened: O
     attempt(engine.tenant("other"), most + 1)
 
 
-@pytest.mark.reliable
 @pytest.mark.parametrize("name", BORDERS)
 def test_a_tenant_with_higher_limits_is_served_and_others_are_not(opened: Opening, name: str) -> None:
     settings, attempt, most, refusal, words = BORDERS[name]
@@ -142,7 +140,6 @@ def test_what_goes_on_later_is_held_to_the_limits_of_its_tenant(opened: Opening)
     assert [each.code for each in engine.tenant("small").incidents.find().items] == ["TOO_MANY_TOKENS"]
 
 
-@pytest.mark.reliable
 def test_work_that_waits_keeps_the_tenant_with_the_least_patience_from_beginning_more(
     opened: Opening, clock: ManualClock
 ) -> None:
@@ -162,7 +159,7 @@ def test_work_that_waits_keeps_the_tenant_with_the_least_patience_from_beginning
     engine.tenant("patient").start("p")
 
 
-@pytest.mark.reliable
+@pytest.mark.reliable  # what cannot be given back waits for its lease, and is lost once more
 def test_each_tenants_work_may_lose_as_many_workers_as_its_limit_says(
     opened: Opening, clock: ManualClock
 ) -> None:

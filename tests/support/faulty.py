@@ -42,6 +42,8 @@ from bpm_engine.services import executor
 from bpm_engine.store.failures import CommitUnknownError
 
 RATE = 0.01
+KINDS = SERIALISATION, TIMEOUT, COMMIT_LOST = "serialisation", "timeout", "commit lost"
+HAPPENED: Counter[str] = Counter()  # in this process, by kind, whosever faults they are
 INJECTED = "injected"
 TRIES = 20
 T = TypeVar("T")
@@ -109,7 +111,7 @@ class Faults:
 
         def commit_and_lose(connection: sa.Connection) -> None:
             commit(connection)
-            if getattr(self._here, "asks", False) and self._strikes("commit lost"):
+            if getattr(self._here, "asks", False) and self._strikes(COMMIT_LOST):
                 raise CommitUnknownError
 
         store._commit = commit_and_lose  # type: ignore[method-assign]
@@ -156,14 +158,15 @@ class Faults:
         return asking
 
     def _strike(self, statement: str, *, sqlite: bool) -> None:
-        if self._strikes("serialisation"):
+        if self._strikes(SERIALISATION):
             raise sa.exc.OperationalError(statement, None, _busy() if sqlite else _serialisation())
-        if self._strikes("timeout"):
+        if self._strikes(TIMEOUT):
             raise sa.exc.TimeoutError(f"{INJECTED}: no answer in time")
 
     def _strikes(self, kind: str) -> bool:
         strikes = self._chance.random() < self._rate
         self.happened[kind] += strikes
+        HAPPENED[kind] += strikes
         return strikes
 
 
