@@ -145,8 +145,9 @@ class Config:
     # seconds that work may wait for a worker, from which on neither call nor message starts more; lists are
     # refused from half of it on, messages that nobody waits for from twice; 0: any time
     backlog: float = 0.0
-    # seconds that a transaction should take at most; while they take longer this process makes fewer calls at
-    # the same time, and those that wait for their turn in vain are refused in the same order; 0: any time
+    # seconds that a transaction should take at most, and a call of a crowd; while they take longer this
+    # process makes fewer calls at the same time, and those that wait for their turn in vain are refused in
+    # the same order; 0: any time
     latency: float = 0.2
     call_depth: int = 32  # of processes that call processes
     repetitions: int = 100_000  # runs of one multi-instance activity

@@ -57,7 +57,7 @@ REFUSED = Metric(
 PAUSED = Metric(
     "topics_paused",
     "gauge",
-    "1 while this worker leaves a topic alone that keeps failing or is set apart, else 0.",
+    "1 while this worker leaves a topic alone that keeps failing, else 0.",
     ("topic",),
 )
 

@@ -1,8 +1,10 @@
 """Which calls this process makes at the same time, and which it refuses when that is too much (G15).
 
 While the database keeps up there is no limit. A transaction of the committer that takes longer than it should
-halves the number of calls that may be under way, one that does not adds some. Who finds no room waits for a
-turn; those who wait too long are refused, so that the others are answered in time.
+halves the number of calls that may be under way, one that does not adds some. A call that takes longer than
+that, though transactions are quick, has waited for its place in one: then so many are let in as would have
+been answered in time. Who finds no room waits for a turn; those who wait too long are refused, so that the
+others are answered in time.
 
 What is cheapest to lose is refused first: each kind of call has a share of the room. Completions, failures,
 heartbeats, cancels and whatever else operators do need no turn, nor do the engine's own services: they make
@@ -71,6 +73,8 @@ class Turns:
         self._queues: dict[Kind, deque[threading.Lock]] = {kind: deque() for kind in reversed(Kind)}
         self._waiting = 0
         self._crowded_since = 0.0  # since when somebody has waited, without a break
+        self._latest = 0.0  # seconds that the latest call took
+        self._lowered = 0.0  # when calls that took too long lowered the limit
 
     @property
     def limit(self) -> int | None:
@@ -81,9 +85,12 @@ class Turns:
     def turn(self, kind: Kind) -> Iterator[None]:
         """Around a call. Raises UnavailableError if its turn does not come in time."""
         self._take(kind)
+        begun = self._now()
         try:
             yield
         finally:
+            if self._target and kind >= Kind.START:  # what a list takes says little
+                self._note_call(begun)
             self._leave()
 
     def refuse_behind(self, tx: Transaction, kind: Kind, backlog: float) -> None:
@@ -110,8 +117,22 @@ class Turns:
         if not is_slow and self._limit >= MOST:
             return
         with self._lock:
-            self._limit = max(LEAST, self._limit / 2) if is_slow else min(MOST, self._limit + GROWTH)
+            if is_slow:
+                self._limit = max(LEAST, self._limit / 2)
+            elif self._latest <= self._target / 2:  # else more of them would soon take too long
+                self._limit = min(MOST, self._limit + GROWTH)
             self._call()
+
+    def _note_call(self, begun: float) -> None:
+        """Of a crowd that takes too long so many would have been in time as is their share of the time. Those
+        that began before the limit was lowered tell nothing new."""
+        now = self._now()
+        with self._lock:
+            self._latest = took = now - begun
+            if took > self._target and self._under_way > LEAST and begun >= self._lowered:
+                in_time = self._under_way * self._target / took
+                self._limit = max(LEAST, min(self._limit, in_time))
+                self._lowered = now
 
     def _take(self, kind: Kind) -> None:
         with self._lock:
@@ -126,7 +147,7 @@ class Turns:
         if not self._is_called(called, kind, patience):
             self._refused(kind.name.lower())
             raise UnavailableError(
-                f"the database is slow: transactions take more than {self._target * 1000:g} ms, so this "
+                f"too much at once: transactions or calls take more than {self._target * 1000:g} ms, so this "
                 f"process makes at most {self._limit:.0f} calls at the same time (setting `latency`), and "
                 f"there was no room for {NAMES[kind]} within {patience:g} s; nothing was done, try again in "
                 "a few seconds"

@@ -30,6 +30,7 @@ from bpm_engine.core.stimuli import (
     SuspendRequested,
     TimerFired,
     WorkCompleted,
+    WorkerLost,
     WorkFailed,
 )
 from bpm_engine.crash import crash_point, declare
@@ -492,7 +493,7 @@ def _forget_held(batch: list[Submission]) -> bool:
 def claim_of(stimulus: Stimulus) -> Claim | None:
     """The claim of a worker's answer."""
     match stimulus:
-        case WorkCompleted() | WorkFailed() | ErrorThrown() | Continued():
+        case WorkCompleted() | WorkFailed() | ErrorThrown() | WorkerLost() | Continued():
             return stimulus.claim
         case _:
             return None

@@ -14,8 +14,6 @@ from bpm_engine.testing import ManualClock
 ASK = f'{START}<userTask id="ask"/>{END}' + path("start", "ask", "end")
 FIRST, SECOND = (bpmn(ASK).replace(b'id="p"', b'id="%s"' % key) for key in (b"first", b"second"))
 
-pytestmark = pytest.mark.reliable
-
 
 def test_a_tenant_with_too_many_unfinished_instances_starts_no_process(
     opening: Callable[..., Engine],

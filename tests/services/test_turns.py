@@ -56,6 +56,37 @@ def test_a_large_transaction_may_take_longer_in_proportion() -> None:
     assert turns.limit is not None
 
 
+def _crowd(turns: Turns, now: Now, number: int, seconds: float) -> None:
+    """So many calls begin together, and end together after that time."""
+    with ExitStack() as under_way:
+        for _ in range(number):
+            under_way.enter_context(turns.turn(Kind.START))
+        now.seconds += seconds
+
+
+def test_calls_that_take_too_long_let_in_as_many_as_would_have_been_in_time() -> None:
+    """Transactions are quick all the while: the calls wait for their places in them."""
+    now = Now()
+    turns = Turns(TARGET, now=now)
+    _crowd(turns, now, 400, 10 * TARGET)
+    assert turns.limit == 40
+    turns.note(QUICK, 1)
+    assert turns.limit == 40, "with more of them they would soon be late again"
+    _crowd(turns, now, 20, 0.8 * TARGET)
+    turns.note(QUICK, 1)
+    assert turns.limit == 40
+    _crowd(turns, now, 20, 0.2 * TARGET)
+    turns.note(QUICK, 1)
+    assert turns.limit == 44, "there is time for more"
+
+
+def test_what_few_calls_take_is_not_for_their_number() -> None:
+    now = Now()
+    turns = Turns(TARGET, now=now)
+    _crowd(turns, now, LEAST, 100 * TARGET)
+    assert turns.limit is None
+
+
 def test_while_the_database_keeps_up_nobody_is_refused_however_many_come() -> None:
     turns = Turns(TARGET, patience=0)
     with ExitStack() as under_way:
