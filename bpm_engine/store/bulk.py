@@ -1,10 +1,11 @@
 """Bulk writes: the rows of a whole batch at once, however many there are, of all tables together.
 
-A server gets one statement for all of them: a WITH whose members write one table each, from a JSON parameter
-of their own. That is one round trip, and one statement to be sent, started and answered. A database inside
-this process has no round trips to save, and unfolding JSON costs it more than the writing itself: there each
-write is one prepared statement that the driver runs for each row. Both are built from the same columns and
-the same values, so that there is one description of each write.
+A server gets one statement for all of them: a WITH whose members write one table each. That is one round
+trip, and one statement to be sent, started and answered. Few rows come as one JSON parameter per table, many
+as one array per column: that is cheaper for each row, and dearer for each parameter (docs/adr/0019). A
+database inside this process has no round trips to save, and unfolding a parameter costs it more than the
+writing itself: there each write is one prepared statement that the driver runs for each row. All are built
+from the same columns and the same values, so that there is one description of each write.
 
 The members of a WITH see none of each other's rows and run in no particular order, so no two of them may
 change the same row. Foreign keys are checked when all have run.
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, reduce
 from operator import add, itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -26,6 +27,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from bpm_engine.crash import crash_point
+from bpm_engine.store.arrays import column_parameter, column_source
 from bpm_engine.store.rows import row_source
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Instant, to_json
@@ -33,6 +35,7 @@ from bpm_engine.store.types import Instant, to_json
 NOW = sa.bindparam("now", type_=Instant)
 ONE = sa.literal_column("1", sa.Integer())
 PREFIX = "given_"  # a parameter must not have the name of a column that is set
+MANY = 200  # rows of one table, from which on arrays are cheaper
 
 Values = Mapping[str, sa.ColumnElement[Any]]
 Row = msgspec.Struct | Sequence[object]
@@ -50,14 +53,23 @@ class _Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Implied:
-    """Columns that need not be read from the rows of a usual batch: a server takes longer to read a time or
-    an id from text than to write it."""
+    """Columns that need not be sent with the rows of a usual batch."""
 
     columns: Mapping[str, str | None]  # and the column that has the same value; None: the transaction's time
     holds: Callable[[Sequence[Any], datetime], bool]  # whether it is so for all of these records
 
 
 NOTHING_IMPLIED = Implied({}, lambda records, now: False)
+
+
+class Form(NamedTuple):
+    """How the rows of a write reach a server. `is_many`: as arrays; `is_usual`: without what is implied."""
+
+    is_many: bool
+    is_usual: bool
+
+
+FEW = Form(is_many=False, is_usual=False)
 
 
 class Bulk:
@@ -84,33 +96,51 @@ class Bulk:
         self._conversions: dict[str, list[Conversion]] = {}
         self._prepared: dict[tuple[str, frozenset[int]], _Prepared] = {}
 
-    def member(self, number: int, *, is_usual: bool) -> sa.CTE:
-        """Of a statement that writes several tables: its rows come in the parameter of that number."""
-        whole = self.statement(_parameter(number), is_usual=is_usual)
+    def member(self, number: int, form: Form) -> sa.CTE:
+        """Of a statement that writes several tables: its rows come in the parameters of that number."""
+        whole = self.statement(_parameter(number), form)
         return (whole.returning(ONE) if self.fenced else whole).cte(f"written_{number}")
 
-    def statement(self, parameter: str = "given", *, is_usual: bool = False) -> sa.Insert | sa.Update:
-        """For this table alone. `is_usual`: what is implied is not read."""
-        implied = self._implied.columns if is_usual else {}
-        source = row_source(self._columns, parameter, unread=implied.keys())
+    def statement(self, parameter: str = "given", form: Form = FEW) -> sa.Insert | sa.Update:
+        """For this table alone."""
+        implied = self._implied.columns if form.is_usual else {}
+        source: sa.FromClause
+        if form.is_many:
+            source = column_source([c for c in self._columns if c.name not in implied], parameter)
+        else:
+            source = row_source(self._columns, parameter, unread=implied.keys())
         others = {name: NOW if same is None else source.c[same] for name, same in implied.items()}
         return self._whole({**dict(source.c.items()), **others})
 
-    def is_usual(self, given: Sequence[Row], now: datetime) -> bool:
-        return self._implied.holds(given, now)
+    def form(self, given: Sequence[Row], now: datetime, *, is_many: bool) -> Form:
+        return Form(is_many=is_many, is_usual=self._implied.holds(given, now))
 
-    def rows(self, given: Sequence[Row]) -> Sequence[Row]:
-        return given if self._row is None else [self._row(record) for record in given]
+    def parameters(self, given: Sequence[Row], number: int, form: Form) -> dict[str, object]:
+        """For the member of that number."""
+        name = _parameter(number)
+        if not form.is_many:
+            return {name: to_json(given if self._row is None else [self._row(record) for record in given])}
+        implied = self._implied.columns if form.is_usual else {}
+        return {
+            column_parameter(name, column): values
+            for column, values in zip(self._columns, self._transposed(given), strict=True)
+            if column.name not in implied
+        }
 
-    def execute_each(self, tx: Transaction, rows: Iterable[Row]) -> int:
+    def _transposed(self, given: Sequence[Row]) -> list[tuple[Any, ...]]:
+        if self._row is not None:
+            rows: Iterable[Sequence[object]] = map(self._row, given)
+        else:
+            rows = (astuple(row) if isinstance(row, msgspec.Struct) else row for row in given)
+        return list(zip(*rows, strict=True))
+
+    def execute_each(self, tx: Transaction, given: Sequence[Row]) -> int:
         """One by one; how many rows were written. A column that is empty in all of them is not bound: the
         driver takes longer for a None than for any other value.
         """
         dialect = tx.connection.dialect
-        columns = list(
-            zip(*(astuple(row) if isinstance(row, msgspec.Struct) else row for row in rows), strict=True)
-        )
-        number = len(columns[0])
+        columns = self._transposed(given)
+        number = len(given)
         empty = frozenset(i for i, column in enumerate(columns) if column.count(None) == number)
         for i, convert in self._conversions_for(dialect):
             if i not in empty:
@@ -174,24 +204,25 @@ def write(tx: Transaction, writes: Sequence[Write]) -> int:
 
 
 def _one_by_one(tx: Transaction, writes: Sequence[Write]) -> int:
-    written = [(each.bulk.fenced, each.bulk.execute_each(tx, each.bulk.rows(each.rows))) for each in writes]
+    written = [(each.bulk.fenced, each.bulk.execute_each(tx, each.rows)) for each in writes]
     return sum(number for fenced, number in written if fenced)
 
 
 def _together(tx: Transaction, writes: Sequence[Write]) -> int:
     now = tx.now()
-    values: dict[str, object] = {
-        _parameter(n): to_json(each.bulk.rows(each.rows)) for n, each in enumerate(writes)
-    }
-    statement = _statement(tuple((each.bulk, each.bulk.is_usual(each.rows, now)) for each in writes))
-    passed: int = tx.execute(statement, values | {"now": now}).scalar_one()
+    is_many = any(len(each.rows) >= MANY for each in writes)
+    forms = tuple((each.bulk, each.bulk.form(each.rows, now, is_many=is_many)) for each in writes)
+    values: dict[str, object] = {"now": now}
+    for number, (each, (bulk, form)) in enumerate(zip(writes, forms, strict=True)):
+        values |= bulk.parameters(each.rows, number, form)
+    passed: int = tx.execute(_statement(forms), values).scalar_one()
     return passed
 
 
 @lru_cache(maxsize=1_000)
-def _statement(bulks: tuple[tuple[Bulk, bool], ...]) -> sa.Select[int]:
+def _statement(bulks: tuple[tuple[Bulk, Form], ...]) -> sa.Select[int]:
     """Batches of one kind write the same tables, so that the same few statements come again and again."""
-    members = [bulk.member(number, is_usual=is_usual) for number, (bulk, is_usual) in enumerate(bulks)]
+    members = [bulk.member(number, form) for number, (bulk, form) in enumerate(bulks)]
     counts = [
         sa.select(sa.func.count()).select_from(member).scalar_subquery()
         for member, (bulk, _) in zip(members, bulks, strict=True)

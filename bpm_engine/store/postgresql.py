@@ -23,7 +23,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from bpm_engine.errors import InvalidInputError, UnavailableError
-from bpm_engine.store import security
+from bpm_engine.store import arrays, security
 from bpm_engine.store.clock import ServerClock
 from bpm_engine.store.compiled import TRANSLATIONS
 from bpm_engine.store.config import StoreConfig
@@ -384,6 +384,7 @@ def _load_ids_and_json(connection: psycopg.Connection[Any], _record: object) -> 
     """Ids as text, not as UUID objects; JSON with a decoder that never fails a whole result."""
     connection.adapters.register_loader("uuid", TextLoader)
     set_json_loads(from_json, connection)
+    arrays.teach(connection)
 
 
 def _keep_plans(connection: psycopg.Connection[Any], _record: object) -> None:

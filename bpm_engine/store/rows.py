@@ -2,7 +2,8 @@
 
 Rows travel as JSON arrays, not objects: reading by position was twice as fast as `jsonb_to_recordset`
 (docs/adr/0010-store-layout.md), and both databases spell it `->>`. Each bulk statement is thus written once
-in SQLAlchemy Core and executed with one parameter, however many rows there are.
+in SQLAlchemy Core and executed with one parameter, however many rows there are. Only what a large batch
+writes a server gets as one array per column (`arrays`).
 
 The databases differ in how the parameter is unfolded, how a field gets its type, how variables are merged and
 how containment is tested; these four constructs are compiled in `postgresql.py` and `sqlite.py`.

@@ -32,6 +32,7 @@ from bpm_engine.store import (
     timers,
     work,
 )
+from bpm_engine.store.bulk import FEW, Form
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.postgresql import PostgreSQL
@@ -114,7 +115,15 @@ LOADS = {
     "timers of scopes": (loading.TIMERS_OF_SCOPES, "timer_scope_idx"),
     "waits of tokens": (loading.SUBSCRIPTIONS_OF_TOKENS, "subscription_token_idx"),
     "waits of scopes": (loading.SUBSCRIPTIONS_OF_SCOPES, "subscription_scope_idx"),
-    "update tokens": (changing.UPDATE_TOKENS.statement(), "token_pkey"),
+}
+WRITES = {  # SQLite writes row by row
+    f"{name}, {form}": (bulk.statement(form=form), index)
+    for form in (FEW, Form(is_many=True, is_usual=False))
+    for name, bulk, index in (
+        ("update tokens", changing.UPDATE_TOKENS, "token_pkey"),
+        ("update scopes", changing.UPDATE_SCOPES, "scope_pkey"),
+        ("fire timers", changing.FIRE_TIMERS, "timer_pkey"),
+    )
 }
 
 
@@ -179,8 +188,9 @@ def test_polls_and_loads_use_their_indexes(growing: Store, size: int) -> None:
         wrong = {name: plans[name] for name, (_, index) in POLLS.items() if index not in plans[name]}
         assert wrong == {}
         if size >= 1_000_000:
-            plans = {name: explained(connection, statement) for name, (statement, _) in LOADS.items()}
-            assert {name: plans[name] for name, (_, index) in LOADS.items() if index not in plans[name]} == {}
+            asked = LOADS | WRITES
+            plans = {name: explained(connection, statement) for name, (statement, _) in asked.items()}
+            assert {name: plans[name] for name, (_, index) in asked.items() if index not in plans[name]} == {}
 
 
 def test_a_claim_by_topic_uses_the_index_by_topic(growing: Store) -> None:
