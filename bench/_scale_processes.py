@@ -53,6 +53,12 @@ class Worker:
         with self._changed:
             return instance_id in self._ended
 
+    @property
+    def ended(self) -> int:
+        """How many instances it has told of."""
+        with self._changed:
+            return len(self._ended)
+
     def wait(self, instance_id: str) -> float:
         """When it has ended."""
         with self._changed:

@@ -1,12 +1,11 @@
-"""Which topics are set apart: those whose work keeps killing its workers.
+"""Which topics are set apart: those whose work seems to kill its workers.
 
-A death tells which handlers were at work, and most of them were only near. What tells the guilty one from its
-neighbours is that it comes back: the same token at work in two deaths within a minute. Others may come back
-with it. Of the topics that were at work in all of these deaths it is the one with the fewest runs: who runs
-often is near by chance, who runs seldom is not. Where that cannot be told nobody is blamed yet, for what was
-lost twice runs with no other such token beside it, and the next death tells more.
+A death tells which handlers were at work, and most of them were only near. Two deaths within a minute with
+the same topic at work are taken as a sign. Of several topics it is the one that was there in most deaths, and
+of those the one with the fewest runs: who runs often is near by chance, who runs seldom is not. Where that
+cannot be told nobody is blamed yet; the next death tells more.
 
-Workers that are killed from outside lose other tokens each time, so nobody is blamed for that.
+It may be wrong, as when workers are killed from outside. Then stand-ins run a harmless topic for a while.
 """
 
 from __future__ import annotations
@@ -21,10 +20,7 @@ Begun = Mapping[str, str]  # the topics of the tokens that were at work, by toke
 
 
 class Apart:
-    """`known`: all topics of the application. One of them is never set apart, or nobody would gain by it."""
-
-    def __init__(self, known: frozenset[str]) -> None:
-        self._known = known
+    def __init__(self) -> None:
         self._deaths: list[tuple[float, Begun]] = []
         self._latest: dict[str, float] = {}  # of each topic that is apart the latest death
 
@@ -33,12 +29,15 @@ class Apart:
         return frozenset(self._latest)
 
     def died(self, begun: Begun, now: float) -> None:
-        """A worker, with these at work."""
-        guilty = self._guilty(begun, now)
-        if guilty is not None and self._known - self.topics - {guilty}:
+        """A worker, with these at work. What is apart has not killed it: others run that."""
+        own = {token: topic for token, topic in begun.items() if topic not in self._latest}
+        guilty = self._guilty(own, now)
+        if guilty is not None:
             self._latest[guilty] = now
-        for topic in self.topics & set(begun.values()):
-            self._latest[topic] = now
+
+    def stand_in_died(self, now: float) -> None:
+        """Of something that is apart."""
+        self._latest = dict.fromkeys(self._latest, now)
 
     def let_back(self, now: float) -> None:
         """Those that killed nobody for long."""
@@ -46,12 +45,9 @@ class Apart:
 
     def _guilty(self, begun: Begun, now: float) -> str | None:
         self._deaths = [(at, each) for at, each in self._deaths if now - at < WINDOW]
-        alike = [each for _, each in self._deaths if each.items() & begun.items()]
         self._deaths.append((now, begun))
-        if not alike:
-            return None
-        again = {topic for each in alike for _, topic in each.items() & begun.items()}
-        always = set(begun.values()).intersection(*(each.values() for each in alike))
-        runs = Counter(topic for each in (begun, *alike) for topic in each.values() if topic in always)
-        blamed = [topic for topic in always & again if runs[topic] == min(runs.values())]
+        deaths = Counter(topic for _, each in self._deaths for topic in set(each.values()))
+        runs = Counter(topic for _, each in self._deaths for topic in each.values())
+        ranks = {topic: (-deaths[topic], runs[topic]) for topic in begun.values() if deaths[topic] > 1}
+        blamed = [topic for topic, rank in ranks.items() if rank == min(ranks.values())]
         return blamed[0] if len(blamed) == 1 else None

@@ -205,7 +205,8 @@ def _serve(orders: socket.socket) -> Born:
 def _import_rest() -> None:
     """What workers would import later, each for itself."""
 
-    import bpm_engine.cli.supervisor  # noqa: F401
+    import bpm_engine.cli.supervisor
+    import bpm_engine.services.standing_in  # noqa: F401
 
 
 def _obey(orders: socket.socket, children: set[int]) -> Born | None:

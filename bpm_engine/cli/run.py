@@ -11,7 +11,6 @@ import os
 import socket
 import sys
 from contextlib import ExitStack
-from functools import partial
 
 import click
 
@@ -20,6 +19,7 @@ from bpm_engine.cli.commands import GOOD
 from bpm_engine.cli.endpoint import Endpoint, Readiness, engine_readiness
 from bpm_engine.cli.nursery import Born, Nursery, open_nursery
 from bpm_engine.cli.session import load_app
+from bpm_engine.cli.stand_in import fork_after_deaths, may_fork, open_files
 from bpm_engine.engine import Engine
 from bpm_engine.errors import InvalidInputError, UnavailableError
 from bpm_engine.observability.logs import set_up_logging
@@ -27,7 +27,6 @@ from bpm_engine.observability.work_log import log_work
 from bpm_engine.services.roster import Roster
 
 logger = logging.getLogger("bpm_engine.run")
-COURTESY = 10  # by how much a lane is nicer than others: it dies and starts again all the time
 SERVICES = ("executor", "timers", "recovery", "correlation", "outbox", "retention")
 
 
@@ -103,9 +102,8 @@ def _address(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 @click.option("--until-idle", is_flag=True, help="Do what can be done now, then stop.")
 @click.option("--reports-to", type=int, hidden=True, help="The socket of the supervisor.")
 @click.option("--roster", type=int, hidden=True, help="The file in which what has begun is entered.")
-@click.option(
-    "--lane", is_flag=True, hidden=True, help="Take only what is set apart, and no time from others."
-)
+@click.option("--stand-ins", hidden=True, metavar="PATH", help="Where processes come that run what may kill.")
+@click.option("--stand-in", hidden=True, metavar="PATH", help="Be one of those for the worker that is there.")
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -121,7 +119,8 @@ def run(
     until_idle: bool,
     reports_to: int | None,
     roster: int | None,
-    lane: bool,
+    stand_ins: str | None,
+    stand_in: str | None,
 ) -> None:
     """Run the services of an application until SIGTERM or Ctrl-C.
 
@@ -138,23 +137,28 @@ def run(
     if metrics and http is None and reports_to is None:
         raise click.UsageError("--metrics needs --http: it says where they are served")
     nursery = _nursery() if processes > 1 else None
+    before = open_files() if stand_in is not None else frozenset()
     with load_app(app) as engine:
         set_up_logging(log_format, log_level)
         if nursery is not None:
             from bpm_engine.cli.supervisor import supervise
 
             arguments = _child_arguments(app, only, types, metrics, tracing, log_format, log_level)
-            ctx.exit(supervise(engine, nursery, arguments, processes, http, types=types, metrics=metrics))
+            ctx.exit(supervise(engine, nursery, arguments, processes, http, metrics=metrics))
+        forks = may_fork(before)
+        _observe(engine, metrics=metrics, tracing=tracing, database=reports_to is None)
+        if stand_in is not None and reports_to is not None and roster is not None:
+            _stand_in(engine, stand_in, reports_to, roster, forks=forks, metrics=metrics)
+            return
         if roster is not None:
             engine._runtime.executor.hands.roster = Roster(roster)
-        _observe(engine, metrics=metrics, tracing=tracing, database=reports_to is None)
         if until_idle:
             steps = engine.run_until_idle()
             click.echo("1 step" if steps == 1 else f"{steps} steps")
             return
-        if lane:
-            os.nice(COURTESY)
-        ctx.exit(_serve(engine, only, types, http, metrics, reports_to, lane=lane))
+        if stand_ins is not None:
+            engine._runtime.executor.use_stand_ins(stand_ins)
+        ctx.exit(_serve(engine, only, types, http, metrics, reports_to))
 
 
 def _nursery() -> Nursery:
@@ -167,6 +171,22 @@ def _nursery() -> Nursery:
     return found
 
 
+def _stand_in(engine: Engine, path: str, reports_to: int, roster: int, *, forks: bool, metrics: bool) -> None:
+    from bpm_engine.services.standing_in import stand_in
+
+    bury = _forget_gauges if metrics else lambda pid: None
+    executor = engine._runtime.executor
+    executor.hands.roster = fork_after_deaths(reports_to, roster, bury) if forks else Roster(roster)
+    stand_in(executor, path, roster, engine._runtime.config.worker_threads)
+
+
+def _forget_gauges(pid: int) -> None:
+    """What a dead process was running no longer runs."""
+    from prometheus_client.multiprocess import mark_process_dead
+
+    mark_process_dead(pid)  # type: ignore[no-untyped-call]
+
+
 def _serve(
     engine: Engine,
     only: tuple[str, ...],
@@ -174,8 +194,6 @@ def _serve(
     http: tuple[str, int] | None,
     metrics: bool,
     reports_to: int | None,
-    *,
-    lane: bool,
 ) -> int:
     _reach_database(engine)
     with ExitStack() as stack:
@@ -185,7 +203,7 @@ def _serve(
         if reports_to is not None:
             from bpm_engine.cli.report import Report
 
-            heed = partial(engine._runtime.executor.keep_apart, is_lane=lane)
+            heed = engine._runtime.executor.set_apart
             report = Report(socket.socket(fileno=reports_to), lambda: _report(engine), heed)
             stack.enter_context(report)
         logger.info("runs %s (pid %d)", ", ".join(only) or "all services", os.getpid())
@@ -196,10 +214,8 @@ def _serve(
 
 def _report(engine: Engine) -> Readiness:
     """With the name in its leases: when this process is dead, what it held is taken back by it."""
-    state, executor = engine_readiness(engine), engine._runtime.executor
-    apart = sorted(executor.claims.apart)  # before it counts: from then on nothing new is begun
-    own = {"worker": engine._runtime.worker, "apart": apart, "busy": executor.busy}
-    return Readiness(state.ready, {**own, **state.details})
+    state = engine_readiness(engine)
+    return Readiness(state.ready, {"worker": engine._runtime.worker, **state.details})
 
 
 def _reach_database(engine: Engine) -> None:

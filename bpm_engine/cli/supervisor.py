@@ -7,8 +7,8 @@ A child that dies at work is started again at once, and what it held is taken ba
 process knows that it is dead, and need not wait for its leases. A child that crashes with nothing begun is
 started again after 1, 2, 4 … 30 seconds; one that lasted a minute begins anew.
 
-What keeps killing is set apart (`apart`): the children leave its topics alone, and one more child, the lane,
-takes nothing else. So its deaths cost nobody a worker.
+What keeps killing is set apart (`apart`): each worker gets two more processes, its stand-ins, which run the
+handlers of these topics in its stead. So their deaths cost nobody a worker.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ LASTING = 60.0  # seconds after which a crash is no longer one in a row
 LOOK = 0.2  # seconds between two looks at the children
 CLEAN = (0, -signal.SIGTERM)  # ends of a child: drained, or told to stop before it had begun anything
 GRACE = 10.0  # seconds beyond the drain for a child to end
-LANE = ("--only", "executor", "--lane")  # what makes a child the lane
+STAND_INS = 2  # of each worker: one has fresh work, the other what is under suspicion
 LOOKS = 3  # for what a dead child held: its last transaction may still be on its way
 
 
@@ -65,7 +65,7 @@ class Death:
 
 @dataclass(slots=True)
 class Child:
-    """One place for a worker process, whichever process fills it now."""
+    """One place for a worker process, or for a stand-in, whichever process fills it now."""
 
     number: int
     arguments: Sequence[str]
@@ -83,7 +83,7 @@ class Child:
     apart: frozenset[str] = frozenset()  # the topics that it was told
     connection: socket.socket | None = None  # None: there is nothing more to tell it
     listener: threading.Thread | None = None
-    is_lane: bool = False
+    stands_in: bool = False
     is_wanted: bool = True  # to be started, and started again
     bury: list[Callable[[Death], None]] = field(default_factory=list)  # told of a process that has ended
 
@@ -99,7 +99,8 @@ class Child:
         self.state, self.connection = {}, ours
         self.listener = threading.Thread(target=self._listen, args=(ours, self.process), daemon=True)
         self.listener.start()
-        logger.info("worker %d starts (pid %d)", self.number, self.process.pid)
+        level = logging.DEBUG if self.stands_in else logging.INFO
+        logger.log(level, "%s %d starts (pid %d)", self.kind, self.number, self.process.pid)
 
     def tell(self, apart: frozenset[str]) -> None:
         """Which topics are set apart now."""
@@ -124,8 +125,8 @@ class Child:
         if code is None:
             return
         death = self._death(self.process.pid)
-        is_retired = self.connection is None and code in CLEAN
-        pause = 0.0 if is_retired else self._crashed(code, death)
+        has_gone = self.stands_in and code in CLEAN  # its worker is gone, or needs it no more
+        pause = 0.0 if has_gone else self._crashed(code, death)
         for told in self.bury:
             told(death)
         self.process, self.state, self.due = None, {}, monotonic() + pause
@@ -136,8 +137,10 @@ class Child:
         """In how many seconds it is started again."""
         lasted = monotonic() - self.begun
         pause = self._pause(death, lasted)
-        logger.error(
-            "worker %d (pid %d) ended with %s after %.0f s; started again in %.0f s",
+        logger.log(
+            logging.WARNING if self.stands_in else logging.ERROR,
+            "%s %d (pid %d) ended with %s after %.0f s; started again in %.0f s",
+            self.kind,
             self.number,
             death.pid,
             _cause(code),
@@ -148,14 +151,14 @@ class Child:
 
     def _pause(self, death: Death, lasted: float) -> float:
         """Who dies at work may have died of it. There is an end to that: the loss is counted, and after some
-        it is an incident. Meanwhile others wait for a worker; for a lane that gets nothing done nobody does.
-        Who dies of nothing will do so again."""
+        it is an incident. Meanwhile others wait for a worker; for a stand-in that gets nothing done nobody
+        does. Who dies of nothing will do so again."""
         if lasted > LASTING:
             self.crashes = self.idle_crashes = 0
         self.crashes += 1
         if death.begun:
             self.barren = 0 if death.has_done else self.barren + 1
-            return FIRST_PAUSE if self.is_lane and self.barren > 1 else 0.0
+            return FIRST_PAUSE if self.stands_in and self.barren > 1 else 0.0
         self.idle_crashes += 1
         return float(min(FIRST_PAUSE * 2.0 ** (self.idle_crashes - 1), LONGEST_PAUSE))
 
@@ -170,16 +173,19 @@ class Child:
         is_own = owner == self.name or str(owner).startswith(f"{socket.gethostname()}-{pid}-")
         return Death(pid, str(owner) if owner and is_own else None, begun, done)
 
-    def retire(self) -> None:
-        """End it when it has nothing left to do: what it runs may take longer than a drain."""
-        is_idle = self.state.get("apart") == [] and not self.state.get("busy")
-        if self.process is not None and self.connection is not None and is_idle:
-            self.connection = None
-            self.process.terminate()
+    @property
+    def kind(self) -> str:
+        return "stand-in of worker" if self.stands_in else "worker"
 
     @property
     def ready(self) -> bool:
         return self.process is not None and self.state.get("ready") is True
+
+    @property
+    def deaths(self) -> int:
+        """Of this process, and of those that it has forked."""
+        told = self.state.get("deaths")
+        return self.crashes + (told if isinstance(told, int) else 0)
 
     def describe(self) -> dict[str, object]:
         pid = self.process.pid if self.process is not None else None
@@ -187,12 +193,11 @@ class Child:
 
 
 class Supervisor:
-    def __init__(
-        self, children: list[Child], lane: Child, nursery: Nursery, drain: float, topics: frozenset[str]
-    ) -> None:
+    def __init__(self, children: list[Child], stand_ins: list[Child], nursery: Nursery, drain: float) -> None:
         self._children = children
-        self._lane = lane
-        self._apart = Apart(topics)
+        self._stand_ins = stand_ins
+        self._apart = Apart()
+        self._deaths = 0  # of stand-ins
         self._begun: SimpleQueue[Begun] = SimpleQueue()  # of deaths that were looked into
         self._nursery = nursery
         self._drain = drain
@@ -219,13 +224,14 @@ class Supervisor:
                 signal.signal(number, action)
 
     def _everybody(self) -> list[Child]:
-        return [*self._children, self._lane]
+        return [*self._children, *self._stand_ins]
 
     def readiness(self) -> Readiness:
         workers = {str(child.number): child.describe() for child in self._children}
         ready = not self._draining and all(child.ready for child in self._children)
-        lane = {"lane": self._lane.describe()} if self._lane.process is not None else {}
-        return Readiness(ready, {"workers": workers, "apart": sorted(self._lane.apart), **lane})
+        stand_ins = sorted(child.process.pid for child in self._stand_ins if child.process is not None)
+        apart = sorted(self._apart.topics)
+        return Readiness(ready, {"workers": workers, "apart": apart, "stand_ins": stand_ins})
 
     def learn(self, begun: Begun) -> None:
         """From any thread: what was at work in a death."""
@@ -236,17 +242,18 @@ class Supervisor:
         before, now = self._apart.topics, monotonic()
         while not self._begun.empty():
             self._apart.died(self._begun.get(), now)
+        deaths = sum(child.deaths for child in self._stand_ins)
+        if deaths != self._deaths:
+            self._deaths = deaths
+            self._apart.stand_in_died(now)
         self._apart.let_back(now)
         topics = self._apart.topics
         if topics != before:
             _announce(topics - before, before - topics)
-            for child in self._everybody():
+            for child in self._children:
                 child.tell(topics)
-        if topics and not self._lane.is_wanted:
-            self._lane.due = now + FIRST_PAUSE  # after those that take the places of the dead
-        self._lane.is_wanted = bool(topics)
-        if not topics:
-            self._lane.retire()
+            for child in self._stand_ins:  # their workers let them go
+                child.is_wanted = bool(topics)
 
     def _was_told(self, timeout: float) -> bool:
         """By a signal, to stop."""
@@ -259,7 +266,7 @@ class Supervisor:
         """Ask all to drain; a second signal, or too long a wait, kills."""
         self._draining = True
         running = [child.process for child in self._everybody() if child.process is not None]
-        logger.info("draining %d workers", len(running))
+        logger.info("draining %d workers", len(self._children))
         for process in running:
             process.terminate()
         deadline = monotonic() + self._drain + GRACE
@@ -280,7 +287,6 @@ def supervise(
     processes: int,
     http: tuple[str, int] | None,
     *,
-    types: tuple[str, ...],
     metrics: bool,
 ) -> int:
     """Run so many children with these arguments of `bpm` until told to stop.
@@ -295,17 +301,21 @@ def supervise(
             shared["PROMETHEUS_MULTIPROC_DIR"] = stack.enter_context(
                 tempfile.TemporaryDirectory(prefix="bpm-metrics-")
             )
-        children = [Child(n, arguments, shared, nursery) for n in range(1, processes + 1)]
-        lane = Child(processes + 1, [*arguments, *LANE], shared, nursery, is_lane=True, is_wanted=False)
-        known = frozenset(handler.topic for handler in engine._runtime.handlers)
-        topics = frozenset(topic for topic in known if topic.startswith(types or ""))
-        supervisor = Supervisor(children, lane, nursery, engine.drain_timeout, topics)
-        for child in (*children, lane):
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bpm-"))
+        paths = {n: f"{folder}/{n}" for n in range(1, processes + 1)}
+        children = [Child(n, [*arguments, "--stand-ins", at], shared, nursery) for n, at in paths.items()]
+        stand_ins = [
+            Child(n, [*arguments, "--stand-in", at], shared, nursery, stands_in=True, is_wanted=False)
+            for n, at in paths.items()
+            for _ in range(STAND_INS)
+        ]
+        supervisor = Supervisor(children, stand_ins, nursery, engine.drain_timeout)
+        for child in children:
             child.bury.append(lambda death: _take_back(engine, death, supervisor.learn))
         if http is not None:
             expose = exposition
             if metrics:
-                expose = _gathered(engine, shared["PROMETHEUS_MULTIPROC_DIR"], [*children, lane])
+                expose = _gathered(engine, shared["PROMETHEUS_MULTIPROC_DIR"], [*children, *stand_ins])
             endpoint = Endpoint(http, supervisor.readiness, metrics=metrics, expose=expose)
             logger.info("health is served at http://%s:%d", *stack.enter_context(endpoint).address)
         return supervisor.run()
@@ -332,8 +342,8 @@ def _bury(store: Store, owner: str, begun: frozenset[str] | None, learn: Callabl
 def _announce(apart: frozenset[str], back: frozenset[str]) -> None:
     for topic in sorted(apart):
         logger.warning(
-            "%r is set apart: its work was lost with its workers again and again. One more process takes it "
-            "and nothing else; the others leave it alone until nobody has died of it for %.0f s",
+            "%r is set apart: workers died while they ran its work. Processes that stand in for them run it "
+            "until nobody has died of it for %.0f s",
             topic,
             QUIET,
         )

@@ -42,6 +42,7 @@ from bpm_engine.core.stimuli import (
     TokensMoved,
     VariablesSet,
     WorkCompleted,
+    WorkerLost,
     WorkFailed,
     WorkUnclaimed,
 )
@@ -55,6 +56,7 @@ ANSWERS: Mapping[type, Answer] = {
     WorkFailed: answers.work_failed,
     ErrorThrown: answers.error_thrown,
     LeaseExpired: answers.lease_expired,
+    WorkerLost: answers.worker_lost,
     WorkUnclaimed: answers.work_unclaimed,
     Continued: answers.continued,
     TimerFired: answers.timer_fired,

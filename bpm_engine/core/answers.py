@@ -42,6 +42,7 @@ from bpm_engine.core.stimuli import (
     SignalDelivered,
     TimerFired,
     WorkCompleted,
+    WorkerLost,
     WorkFailed,
     WorkUnclaimed,
 )
@@ -165,18 +166,31 @@ def lease_expired(marking: Marking, stimulus: LeaseExpired) -> Outcome:
         return absent(marking, stimulus.token_id, Needs(tokens=frozenset({stimulus.token_id})))
     if token.state is not TokenState.EXECUTING or token.version != stimulus.version:
         return Stale("the lease is not the one that expired")
+    _recover(marking, token, _pause(token, token.recoveries + 1))
+    return APPLIED
+
+
+def worker_lost(marking: Marking, stimulus: WorkerLost) -> Outcome:
+    """The same, told by who had it done. What ran alone has killed: from the first loss on it has the longer
+    waits, for the short ones are for those who were only near."""
+    token = _claimed(marking, stimulus.claim)
+    if isinstance(token, Stale):
+        return token
+    _recover(marking, token, _pause(token, token.recoveries + (3 if stimulus.was_alone else 1)))
+    return APPLIED
+
+
+def _recover(marking: Marking, token: Token, pause: timedelta) -> None:
     lost = token.recoveries + 1
     marking.journal.log(LogKind.RECOVERED, token, {"recoveries": lost, "owner": token.lease_owner})
     words = f"its workers were lost {lost} times"
     if lost > marking.context.limits.recoveries:
         incidents.fail(marking, token, token.phase, WORKER_LOST, words)
-        return APPLIED
-    pause = _pause(token, lost)
+        return
     if pause:
         error = {"code": WORKER_LOST, "message": words, "since": marking.context.now.isoformat()}
         token = marking.put(token, error=error)
     _back_off(marking, marking.put(token, recoveries=lost), marking.context.now + pause)
-    return APPLIED
 
 
 def _pause(token: Token, lost: int) -> timedelta:

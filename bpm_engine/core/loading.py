@@ -39,6 +39,7 @@ from bpm_engine.core.stimuli import (
     TokensMoved,
     VariablesSet,
     WorkCompleted,
+    WorkerLost,
     WorkFailed,
     WorkUnclaimed,
 )
@@ -61,7 +62,7 @@ def _named(stimulus: Stimulus) -> Needs:
     match stimulus:
         case Started():
             return Needs(graphs=frozenset({stimulus.definition_id}))
-        case WorkCompleted() | WorkFailed() | ErrorThrown() | Continued():
+        case WorkCompleted() | WorkFailed() | ErrorThrown() | WorkerLost() | Continued():
             return Needs(tokens=frozenset({stimulus.claim.token_id}))
         case LeaseExpired() | WorkUnclaimed() | SkipRequested() | PersonAsked():
             return Needs(tokens=frozenset({stimulus.token_id}))
@@ -110,7 +111,7 @@ def _note_sole_wait(definitions: Definitions, snapshot: Snapshot, token: Token |
 def _token_of(snapshot: Snapshot, stimulus: Stimulus) -> Token | None:
     token_id: str | None = None
     match stimulus:
-        case WorkCompleted() | WorkFailed() | ErrorThrown() | Continued():
+        case WorkCompleted() | WorkFailed() | ErrorThrown() | WorkerLost() | Continued():
             token_id = stimulus.claim.token_id
         case TimerFired():
             timer = snapshot.timers.get(stimulus.timer_id)

@@ -84,6 +84,13 @@ class LeaseExpired(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     version: int
 
 
+class WorkerLost(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The process in which a handler ran has ended."""
+
+    claim: Claim
+    was_alone: bool  # no other handler ran there
+
+
 class WorkUnclaimed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """No worker has taken the token for too long (R21)."""
 
@@ -225,6 +232,7 @@ Stimulus = (
     | WorkFailed
     | ErrorThrown
     | LeaseExpired
+    | WorkerLost
     | WorkUnclaimed
     | Continued
     | TimerFired

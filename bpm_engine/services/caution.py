@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from bpm_engine.core.stimuli import Stimulus, WorkFailed
+from bpm_engine.core.stimuli import Stimulus, WorkerLost, WorkFailed
 from bpm_engine.handlers import Handler
 from bpm_engine.services.breaker import Breakers
 from bpm_engine.services.budget import RetryBudget
@@ -23,6 +23,9 @@ class Caution:
 
     def judged(self, running: Running, stimulus: Stimulus | None, *, is_busy: bool) -> Stimulus | None:
         """The result to hand in. A BPMN error is one, too: the handler works."""
+        if isinstance(stimulus, WorkerLost):
+            self.breakers.postponed(running.handler.topic, running.claim.token_id)
+            return stimulus
         if not isinstance(stimulus, WorkFailed):
             self.breakers.succeeded(running.handler.topic, running.claim.token_id)
             return stimulus

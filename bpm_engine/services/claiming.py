@@ -7,7 +7,7 @@ handler with a lease of its own gets it in the same transaction.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from time import sleep
@@ -33,8 +33,8 @@ CLAIMED = declare("claim.committed", "tokens are claimed, no handler has begun")
 
 @dataclass(slots=True)
 class Claims:
-    """`prefixes`: of the topics that this worker takes; none: all. What is set `apart` is for lanes: workers
-    that take nothing else."""
+    """`prefixes`: of the topics that this worker takes; none: all. `left_alone`: those that it cannot do at
+    the moment."""
 
     store: Store
     handlers: Handlers
@@ -43,8 +43,7 @@ class Claims:
     lease: timedelta  # of handlers without one of their own
     missing_handler: Literal["fail", "leave"]
     prefixes: tuple[str, ...]
-    apart: frozenset[str] = frozenset()
-    is_lane: bool = False
+    left_alone: Callable[[], frozenset[str]] = frozenset
 
     def claim(self, limit: int, topics: Topics | None, *, last_first: bool = False) -> list[Work]:
         with self.store.transaction() as tx:
@@ -97,10 +96,7 @@ class Claims:
     def wanted(self, paused: frozenset[str] = frozenset()) -> Topics | None:
         """None: everything. With missing_handler="leave" or prefixes only what this worker can do; never what
         it has no place for, or has `paused`."""
-        full = self._full() | paused
-        if self.is_lane:
-            return Topics(names=self.apart - full, automatic=False)
-        full |= self.apart
+        full = self._full() | paused | self.left_alone()
         if self.missing_handler == "leave":
             known = {handler.topic for handler in self.handlers if self.is_mine(handler.topic)}
             return Topics(names=frozenset(known - full))
@@ -112,8 +108,8 @@ class Claims:
         return not self.prefixes or topic.startswith(self.prefixes)
 
     def takes(self, topic: str) -> bool:
-        """As things are now: what is mine may be set apart for a while."""
-        return self.is_mine(topic) and (topic in self.apart) == self.is_lane
+        """As things are now."""
+        return self.is_mine(topic) and topic not in self.left_alone()
 
     def _full(self) -> set[str]:
         return {handler.topic for handler in self.handlers if not self.places.has(handler)}

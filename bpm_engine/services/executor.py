@@ -47,6 +47,7 @@ from bpm_engine.services.definitions import GraphCache
 from bpm_engine.services.hands import Hands
 from bpm_engine.services.places import Places
 from bpm_engine.services.running import HandedIn, Running, failed, kept
+from bpm_engine.services.stand_ins import StandIns
 from bpm_engine.services.step import Played, Submission
 from bpm_engine.services.transactional import BadResultError, GuardedConnection, StaleClaimError
 from bpm_engine.store.config import Limits
@@ -108,7 +109,6 @@ class Executor:
         self._config = config
         self.hands = Hands(store, handlers, lease=config.lease, extension=config.extension)
         self.breakers = Breakers(config.circuit_pause, paused)
-        self._paused = paused
         self._caution = Caution(self.breakers, RetryBudget(config.retry_share), self._leave_alone)
         self._places = Places(threads=config.threads, tasks=config.tasks, most=config.batch)
         self.claims = Claims(
@@ -127,7 +127,8 @@ class Executor:
         self._suspecting = threading.Lock()
         self._suspect = False  # whether a token runs that may have killed its last workers
         self._threads: Threads[Running, Ended] = Threads(config.threads, self._run_sync, self._end)
-        self._loop = EventLoop()
+        self.loop = EventLoop()
+        self._stand_ins = StandIns()
 
     # -------------------------------------------------------------- claiming
 
@@ -139,14 +140,22 @@ class Executor:
         """From now on take only topics that begin with one of these."""
         self.claims.prefixes = prefixes
 
-    def keep_apart(self, topics: frozenset[str], *, is_lane: bool) -> None:
-        """From now on leave these topics to a lane, or be that lane and take nothing else."""
-        changed = topics ^ self.claims.apart
-        self.claims.is_lane = is_lane
-        self.claims.apart = topics
-        self._withdraw(lambda topic: not self.claims.takes(topic))
-        for topic in changed if not is_lane else ():
-            self._paused(topic, topic in topics)
+    def use_stand_ins(self, path: str) -> None:
+        """For what is set apart: they will come there."""
+        self._stand_ins = StandIns(
+            path,
+            tell=self._end_elsewhere,
+            came=lambda: self._store.wakeups.notify({News.WORK}),
+            threads=self._config.threads,
+        )
+        self.claims.left_alone = lambda: self._stand_ins.left_alone
+
+    def set_apart(self, topics: frozenset[str]) -> None:
+        """From now on have these done by stand-ins, also what waits here for a thread."""
+        self._stand_ins.expect(topics)
+        if waiting := self._threads.withdraw():
+            self._stand_ins.put([running for running in waiting if running.handler.topic in topics])
+            self._threads.put([running for running in waiting if running.handler.topic not in topics])
 
     def run_once(self) -> int:
         """Claim and begin what fits, waiting a moment for room if there is none.
@@ -158,6 +167,8 @@ class Executor:
         free = self._places.wait(ROOM, has_async=has_async)
         if self._draining:
             return 0
+        if self._stand_ins.topics:
+            self._let_go(self._stand_ins.withdraw(overdue=True))
         if free <= 0:
             return 1
         tried = self._try_paused()
@@ -222,7 +233,7 @@ class Executor:
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
             return self._without_handler(claimed)
-        return self._run(self._running(claimed, handler))
+        return self.answer(self._running(claimed, handler))
 
     # -------------------------------------------------------------- direct hand-off
 
@@ -263,11 +274,11 @@ class Executor:
             self.claims.give_back([work.claim for work in handed])
             handed.clear()
             return
-        begun = [self._running(work, self._known(work)) for work in handed]
+        begun = [self._running(work, self.known(work)) for work in handed]
         handed.clear()
         self._start(begun)
 
-    def _known(self, work: Claimed) -> Handler:
+    def known(self, work: Claimed) -> Handler:
         handler = self._handlers.get(work.token.topic or "")
         assert handler is not None, "it was asked for when the work was handed over or admitted"
         return handler
@@ -335,11 +346,15 @@ class Executor:
 
     def _start(self, begun: list[Running]) -> None:
         self.hands.take(begun)
+        apart = self._stand_ins.topics
+        if apart:
+            self._stand_ins.put([running for running in begun if running.handler.topic in apart])
+            begun = [running for running in begun if running.handler.topic not in apart]
         left = [running for running in begun if running.handler.is_async]
         try:
             self._threads.put([running for running in begun if not running.handler.is_async])
             while left:
-                self._loop.run(self._run_async(left[0]))
+                self.loop.run(self._run_async(left[0]))
                 del left[0]
         except BaseException:  # nobody may go on extending the leases of what does not run
             for running in left:
@@ -351,6 +366,12 @@ class Executor:
         running = Running(claimed, claimed.claim, handler, self._work(claimed), lease, limits=limits)
         if handler.timeout is not None and not handler.is_async:
             running.deadline = monotonic() + handler.timeout.total_seconds()
+        return running
+
+    def ordered(self, claimed: Claimed, properties: Mapping[str, str], *, takes_value: bool) -> Running:
+        """Work of another process, which has told what it knows of the node."""
+        running = self._running(claimed, self.known(claimed))
+        running.work.properties, running.work._takes_value = properties, takes_value
         return running
 
     def _work(self, claimed: Claimed) -> Work:
@@ -379,12 +400,12 @@ class Executor:
 
     def _run_sync(self, running: Running) -> Ended:
         topic = running.handler.topic
-        if self.breakers.leaves_alone(topic, running.claim.token_id) or not self.claims.takes(topic):
+        if self.breakers.leaves_alone(topic, running.claim.token_id) or topic in self._stand_ins.topics:
             running.unwanted = True
             return running, None
         begun = monotonic()
         try:
-            answer = self._run(running)
+            answer = self.answer(running)
         except BaseException:  # no fault of the handler, but ours: nobody may go on extending its lease
             self._leave(running)
             raise
@@ -392,7 +413,7 @@ class Executor:
         self._places.note_duration(monotonic() - begun)
         return self._judged(running, answer)
 
-    def _run(self, running: Running) -> Stimulus | None:
+    def answer(self, running: Running) -> Stimulus | None:
         """What to hand in; None: a transactional handler has committed its own step."""
         handler = running.handler
         self.hands.begin(running)
@@ -429,19 +450,21 @@ class Executor:
         return None
 
     async def _run_async(self, running: Running) -> None:
+        self._end([self._judged(running, await self.answer_async(running))])
+
+    async def answer_async(self, running: Running) -> Stimulus:
         timeout = running.handler.timeout
         try:
             self.hands.begin(running)
             crash_point(BEFORE)
             seconds = timeout.total_seconds() if timeout else None
             result = await asyncio.wait_for(running.handler.function(running.work), seconds)
-            stimulus = self._completed(running, result)
+            return self._completed(running, result)
         except asyncio.CancelledError as error:
             # When the engine stops it cancels what runs too long: that is no fault of the handler.
-            stimulus = failed(running, RetryLater(AGAIN) if self._draining else error)
+            return failed(running, RetryLater(AGAIN) if self._draining else error)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its answer
-            stimulus = failed(running, error)
-        self._end([self._judged(running, stimulus)])
+            return failed(running, error)
 
     def _completed(self, running: Running, result: object) -> Stimulus:
         crash_point(RETURNED)
@@ -459,6 +482,13 @@ class Executor:
         if not running.given_up:
             stimulus = self._caution.judged(running, stimulus, is_busy=self._is_behind)
         return running, stimulus
+
+    def _end_elsewhere(self, ended: Sequence[tuple[Running, Stimulus | None, float]]) -> None:
+        """What stand-ins have done, or not begun."""
+        for running, _, seconds in ended:
+            if not (running.unwanted or running.handler.is_async):
+                self._places.note_duration(seconds)
+        self._end([(r, None) if r.unwanted else self._judged(r, answer) for r, answer, _ in ended])
 
     def _end(self, ended: Sequence[Ended]) -> None:
         """Their places are free for what the tokens need next, and kept from claims until that is known."""
@@ -486,8 +516,12 @@ class Executor:
             return
         unwanted = [running for running in waiting if is_unwanted(running.handler.topic)]
         self._threads.put([running for running in waiting if not is_unwanted(running.handler.topic)])
-        self.claims.give_back([running.claim for running in unwanted])
-        for running in unwanted:
+        self._let_go(unwanted)
+
+    def _let_go(self, waiting: Sequence[Running]) -> None:
+        """For anybody else: it has not begun."""
+        self.claims.give_back([running.claim for running in waiting])
+        for running in waiting:
             self._leave(running)
 
     def _hand_in(self, handed_in: Sequence[HandedIn], ended: Sequence[Running] = ()) -> None:
@@ -536,14 +570,11 @@ class Executor:
     def drain(self, timeout: float) -> None:
         """Take nothing new, give back what has not begun, wait for what runs."""
         self._draining = True
-        waiting = self._threads.withdraw()
-        self.claims.give_back([running.claim for running in waiting])
-        for running in waiting:
-            self._leave(running)
+        self._let_go([*self._threads.withdraw(), *self._stand_ins.withdraw()])
         for running in self.hands.wait_until_empty(timeout):
-            running.work.cancelled = True
+            running.cancel()
         self._threads.close()
-        self._loop.close()
+        self.loop.close()
 
     @property
     def busy(self) -> int:

@@ -142,7 +142,7 @@ class Hands:
             return 0
         for each in running:
             if each.claim.token_id in lost:
-                each.work.cancelled = True
+                each.cancel()
         return 0
 
     def extend_one(self, token_id: str) -> bool:
@@ -174,5 +174,7 @@ class Hands:
         with self._lock:
             overdue = [r for r in self._running.values() if r.is_overdue(now)]
             for running in overdue:
-                running.given_up = running.work.cancelled = True
+                running.given_up = True
+        for running in overdue:
+            running.cancel()
         return overdue

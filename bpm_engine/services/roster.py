@@ -74,5 +74,10 @@ def has_done(descriptor: int) -> bool:
     return os.pread(descriptor, 2, 0)[1:] == DONE
 
 
+def note_done(descriptor: int) -> None:
+    """As if it had, for others like it have."""
+    os.pwrite(descriptor, DONE, 1)
+
+
 def _entered(entries: list[bytes], how_far: bytes) -> frozenset[str]:
     return frozenset(entry[1:].decode("ascii", "replace") for entry in entries if entry[:1] == how_far)

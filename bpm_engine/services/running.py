@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -32,6 +32,12 @@ class Running:
     given_up: bool = False  # its time is over; the thread may still run, its result will be stale
     deadline: float | None = None
     limits: Limits = DEFAULT_LIMITS
+    cancel_elsewhere: Callable[[], None] = lambda: None  # where another process runs it
+
+    def cancel(self) -> None:
+        """Its result is wanted no more; the handler may ask for that."""
+        self.work.cancelled = True
+        self.cancel_elsewhere()
 
     def is_overdue(self, now: float) -> bool:
         return self.deadline is not None and self.deadline < now and not self.given_up

@@ -168,16 +168,17 @@ def test_what_kills_its_workers_leaves_the_others_most_of_their_pace(
     """The same good work, with and without one percent that kills, by two workers under their supervisor.
 
     Always as many as the guarantee names: the two deaths until the topic is known cost the same whatever
-    comes after them. Beside 10 that kill 1,000 kept 66 to 82 %.
+    comes after them.
     """
     assert _share_of_pace(sites, tmp_path, 5_000, 50, topic="poison", rounds=3) >= 0.8
 
 
-def test_good_work_of_the_topic_that_kills_is_done_all_the_same(
+def test_good_work_of_the_topic_that_kills_keeps_a_good_part_of_its_pace(
     sites: Callable[[str], Site], tmp_path: Path
 ) -> None:
-    """At the pace of one process that keeps dying: each that kills must kill before it is known."""
-    _share_of_pace(sites, tmp_path, GOOD, POISONED, topic="work")
+    """Each that kills must kill before it is known, and nothing else tells it from the others. It had 2 %
+    while each of these deaths cost a worker."""
+    assert _share_of_pace(sites, tmp_path, 5_000, 50, topic="work", rounds=2) >= 0.3
 
 
 def _share_of_pace(
@@ -208,7 +209,7 @@ fault_models.register(engine, os.environ["LEDGER"])
 def _seconds_of_good_work(
     site: Site, folder: Path, good: int, poisoned: int, topic: str
 ) -> tuple[float, int]:
-    """From the first claim until all good work is done; and how many workers died meanwhile."""
+    """From the first claim until all good work is done; and how many processes died meanwhile."""
     site.engine.deploy(one_task("poisoned", topic))
     site.engine.deploy(one_task("good", "work"))
     for number in range(good):
@@ -218,7 +219,7 @@ def _seconds_of_good_work(
     (folder / "app.py").write_text(APP)
     said = folder / "said"
     own = {"BPM_DATABASE_URL": site.url, "LEDGER": site.ledger.path, "PYTHONPATH": f"{TESTS}:{TESTS.parent}"}
-    command = [*BPM, "run", "--app", "app:engine", "--processes", "2", "--log-level", "error"]
+    command = [*BPM, "run", "--app", "app:engine", "--processes", "2", "--log-level", "warning"]
     with said.open("wb") as output:
         environment = Shell(folder, own).environment()
         workers = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)

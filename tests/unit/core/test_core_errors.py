@@ -246,6 +246,21 @@ def test_what_loses_its_workers_again_and_again_comes_back_ever_later(play):
     assert player.incidents == ["worker_lost@a"]
 
 
+@pytest.mark.parametrize(("was_alone", "seconds"), [(False, 0), (True, 4)])
+def test_what_is_known_to_have_killed_waits_from_its_first_loss_on(play, was_alone, seconds):
+    player = play(ONE)
+    player.start()
+    player.play(s.WorkerLost(claim=player.claim_at("a"), was_alone=was_alone))
+    (token,) = player.tokens()
+    assert token.recoveries == 1
+    assert token.state is (TokenState.WAITING if was_alone else TokenState.READY)
+    player.tick(f"PT{seconds}S")
+    lost = player.claim_at("a")
+    player.play(s.WorkCompleted(claim=lost))
+    assert player.status == "Completed"
+    assert isinstance(player.play(s.WorkerLost(claim=lost, was_alone=True))[0], Stale)
+
+
 def test_what_waits_after_a_loss_is_done_as_any_other_work(play):
     player = play(ONE)
     player.start()

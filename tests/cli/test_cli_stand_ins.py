@@ -1,4 +1,4 @@
-"""`bpm run --processes N` with work that keeps killing: a lane of its own, until it kills no more."""
+"""`bpm run --processes N` with work that keeps killing: others stand in for the workers meanwhile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.workers import wait_until
 from bpm_engine import Engine
 
 APP = """
-import os, signal
+import os, signal, time
 from pathlib import Path
 from bpm_engine import Config, Engine
 from bpm_engine.cli import apart
@@ -31,6 +31,10 @@ engine = Engine(os.environ["BPM_DATABASE_URL"], config=Config.from_environment(*
 def risky(work):
     if work.get("kills"):
         os.kill(os.getpid(), signal.SIGKILL)
+    if work.get("waits"):
+        Path(f"at-{os.getpid()}").touch()
+        while not Path("go-on").exists():
+            time.sleep(0.02)
     return {"by": os.getpid()}
 
 @engine.handler("safe")
@@ -80,43 +84,68 @@ def done_by(engine: Engine, key: str) -> int:
     return int(engine.instances.get(instance).variables["by"])
 
 
-def test_what_kills_gets_a_process_of_its_own_comes_to_its_incident_and_is_let_back(shell: Shell) -> None:
+def test_stand_ins_die_of_what_kills_until_it_is_an_incident_and_then_go(shell: Shell) -> None:
+    """Of its three losses two cost a worker, and the next one that kills costs none."""
     with Engine(shell.database) as engine, supervised(shell) as (supervisor, at):
         wait_until(lambda: fetch(at)[0] == 200, "both workers are ready")
-        assert state(at)["apart"] == []
+        assert (state(at)["apart"], state(at)["stand_ins"]) == ([], []), "nobody needs them yet"
         killer = engine.start("risky", {"kills": True}).id
         wait_until(lambda: state(at)["apart"] == ["risky"], "it is set apart")
-        wait_until(lambda: fetch(at)[0] == 200, "both workers are ready again: the lane is not asked for it")
-        workers = pids(at)
-        assert {done_by(engine, "safe") for _ in range(5)} <= workers
-        assert done_by(engine, "risky") not in workers, "the lane does the good work of that topic"
         wait_until(lambda: engine.incidents.find(instance=killer).items, "what kills is an incident")
-        assert pids(at) == workers, "from then on nobody else has died"
-        assert [each.code for each in engine.incidents.find().items] == ["worker_lost"]
+        wait_until(lambda: fetch(at)[0] == 200, "both workers are ready again")
+        workers = pids(at)
+        other = engine.start("risky", {"kills": True}).id
+        assert {done_by(engine, "safe") for _ in range(5)} <= workers
+        assert done_by(engine, "risky") not in workers, "good work of that topic is done all the same"
+        wait_until(lambda: said(shell).count("stand-in (pid") == 2, "two stand-ins have died")
+        engine.instances.cancel(other)
+        assert pids(at) == workers, "nobody else has"
+        assert {each.code for each in engine.incidents.find().items} == {"worker_lost"}
         wait_until(lambda: state(at)["apart"] == [], "it is let back")
-        wait_until(lambda: "lane" not in state(at), "the lane has ended")
+        wait_until(lambda: state(at)["stand_ins"] == [], "the stand-ins have ended")
         assert done_by(engine, "risky") in workers
         assert pids(at) == workers
         supervisor.terminate()
         assert supervisor.wait(25) == 0
         assert engine.doctor() == []
-    said = (shell.folder / "said").read_text()
-    assert said.count("'risky' is set apart") == 1
-    assert said.count("'risky' is let back") == 1
-    assert said.count("ended with SIGKILL") == 3
-    assert said.count("drained") == 3
+    assert said(shell).count("'risky' is set apart") == 1
+    assert said(shell).count("'risky' is let back") == 1
+    assert said(shell).count("started again") == 2
+    assert said(shell).count("drained") == 2
 
 
-def test_a_lane_drains_with_the_others(shell: Shell) -> None:
-    """Also where all have names of their own."""
+def test_an_application_that_cannot_be_forked_has_stand_ins_all_the_same(shell: Shell) -> None:
+    """A thread that its import has begun would be missing."""
+    thread = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()"
+    (shell.folder / "shop.py").write_text(f"{APP}\n{thread}\n")
+    with Engine(shell.database) as engine, supervised(shell) as (_, at):
+        killer = engine.start("risky", {"kills": True}).id
+        wait_until(lambda: engine.incidents.find(instance=killer).items, "what kills is an incident")
+        assert done_by(engine, "risky") not in pids(at)
+    assert said(shell).count("stand-in of worker") == 1
+
+
+def test_stand_ins_end_with_their_workers(shell: Shell) -> None:
+    """Also where all have names of their own. What runs there may finish."""
     named = Shell(shell.folder, {"QUIET": "600", "BPM_WORKER_ID": "shop"})
     with Engine(shell.database) as engine, supervised(named) as (supervisor, at):
         killer = engine.start("risky", {"kills": True}).id
         wait_until(lambda: engine.incidents.find(instance=killer).items, "what kills is an incident")
-        wait_until(lambda: state(at).get("lane", {}).get("ready"), "the lane is ready")
         wait_until(lambda: fetch(at)[0] == 200, "both workers are ready")
-        everybody = pids(at) | {state(at)["lane"]["pid"]}
-        assert len(everybody) == 3
+        patient = [engine.start("risky", {"waits": True}).id for _ in range(3)]
+        wait_until(lambda: list(shell.folder.glob("at-*")), "one is at work")
+        everybody = {int(each.name.removeprefix("at-")) for each in shell.folder.glob("at-*")} | pids(at)
+        assert len(everybody) > 2
+        everybody |= set(state(at)["stand_ins"])
         supervisor.terminate()
+        wait_until(lambda: "draining 2 workers" in said(shell), "they drain")
+        (shell.folder / "go-on").touch()
         assert supervisor.wait(25) == 0
         wait_until(lambda: not any(map(is_alive, everybody)), "all have ended")
+        done = [each for each in patient if engine.instances.get(each).status == "Completed"]
+        assert done
+        assert engine.doctor() == []
+
+
+def said(shell: Shell) -> str:
+    return (shell.folder / "said").read_text()
