@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from pytest import param
 from support import rows as sample
 
 from bpm_engine.core.retry import RetryPolicy
@@ -33,14 +32,14 @@ VALUES: dict[str, Any] = {"n": 2**200, "f": 1.0, "t": "Grüße\n🎉", "l": [Non
 @pytest.mark.parametrize(
     "stimulus",
     [
-        param(WorkCompleted(claim=CLAIM, variables=VALUES), id="completed"),
-        param(WorkCompleted(claim=CLAIM, value=[1, None]), id="completed-with-a-value"),
-        param(WorkCompleted(claim=CLAIM, value=None), id="completed-with-nothing"),
-        param(
+        pytest.param(WorkCompleted(claim=CLAIM, variables=VALUES), id="completed"),
+        pytest.param(WorkCompleted(claim=CLAIM, value=[1, None]), id="completed-with-a-value"),
+        pytest.param(WorkCompleted(claim=CLAIM, value=None), id="completed-with-nothing"),
+        pytest.param(
             WorkFailed(claim=CLAIM, failure=Failure(code="X", message="m", traceback="t"), final=True),
             id="failed",
         ),
-        param(
+        pytest.param(
             WorkFailed(
                 claim=CLAIM,
                 failure=Failure(code="X", message="m"),
@@ -50,8 +49,8 @@ VALUES: dict[str, Any] = {"n": 2**200, "f": 1.0, "t": "Grüße\n🎉", "l": [Non
             ),
             id="failed-for-now",
         ),
-        param(ErrorThrown(claim=CLAIM, code="REFUSED", message="no", variables=VALUES), id="refused"),
-        param(None, id="no-answer"),
+        pytest.param(ErrorThrown(claim=CLAIM, code="REFUSED", message="no", variables=VALUES), id="refused"),
+        pytest.param(None, id="no-answer"),
     ],
 )
 def test_the_answer_of_a_handler_arrives_as_it_was(stimulus: Any) -> None:
