@@ -72,7 +72,8 @@ class Turns:
         self._under_way = 0
         self._queues: dict[Kind, deque[threading.Lock]] = {kind: deque() for kind in reversed(Kind)}
         self._waiting = 0
-        self._crowded_since = 0.0  # since when somebody has waited, without a break
+        self._crowded_since = 0.0  # since when calls have found no room again and again
+        self._crowded_at = -patience  # when one last found none
         self._latest = 0.0  # seconds that the latest call took
         self._lowered = 0.0  # when calls that took too long lowered the limit
 
@@ -154,11 +155,13 @@ class Turns:
             )
 
     def _patience(self) -> float:
-        """A crowd that comes at once may wait for its turn. Where the queue has not been empty for as long,
-        waiting helps nobody: who comes now would be as late as those before."""
+        """A crowd that comes at once may wait for its turn. Where there has been no room for as long, again
+        and again, waiting helps nobody: who comes now would be as late as those before. That a queue is empty
+        for a moment says nothing: those in it have just been refused."""
         now = self._now()
-        if not self._waiting:
+        if now - self._crowded_at >= self._longest:
             self._crowded_since = now
+        self._crowded_at = now
         is_standing = now - self._crowded_since > self._longest
         return min(self._target, self._longest) if is_standing else self._longest
 

@@ -182,20 +182,15 @@ def test_who_waits_gets_a_turn_when_the_database_is_quicker() -> None:
     caller.join(20)
 
 
-def test_a_crowd_waits_for_its_turn_but_in_a_standing_queue_nobody_waits_long() -> None:
+def test_a_crowd_waits_for_its_turn_but_where_there_never_is_room_nobody_waits_long() -> None:
     now = Now()
     turns = _slow(Turns(TARGET, now=now))
-    first = Caller(turns, Kind.MESSAGE, [])
-    with ExitStack() as calls:
-        for _ in range(LEAST):
-            calls.enter_context(turns.turn(Kind.MESSAGE))
+    assert turns._patience() == PATIENCE
+    for now.seconds in (0.5 * PATIENCE, 0.9 * PATIENCE):
         assert turns._patience() == PATIENCE
-        first.start()
-        wait_until(lambda: turns._waiting == 1, "it waits")
-        now.seconds = 0.9 * PATIENCE
-        assert turns._patience() == PATIENCE
-        now.seconds = 1.1 * PATIENCE
-        assert turns._patience() == TARGET
-    first.leaves.set()
-    first.join(20)
-    assert turns._patience() == PATIENCE, "the queue was empty"
+    now.seconds = 1.1 * PATIENCE
+    assert turns._patience() == TARGET
+    now.seconds = 2.0 * PATIENCE
+    assert turns._patience() == TARGET, "that nobody waits at the moment says nothing: they were refused"
+    now.seconds = 3.1 * PATIENCE
+    assert turns._patience() == PATIENCE, "there was room for all for as long: this is another crowd"
