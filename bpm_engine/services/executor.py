@@ -1,15 +1,14 @@
 """The executor: claims what fits its free places, runs handlers outside any transaction, hands in results.
 
 Sync handlers run in threads, async ones on an event loop of their own, transactional ones in threads with
-a transaction each (`transactional`). A claim is a lease, kept alive by `hands`. A result goes to the
-committer; what the token does next comes back by direct hand-off when there is room.
+a transaction each (`runs`). A claim is a lease, kept alive by `hands`. A result goes to the committer; what
+the token does next comes back by direct hand-off when there is room.
 
 A place is taken from the claim until the handler has ended. No database connection is held meanwhile.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -21,20 +20,17 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from bpm_engine.bpmn import graph as bpmn
 from bpm_engine.core.changes import Stale
-from bpm_engine.core.state import Token, TokenState, Variables
+from bpm_engine.core.state import Token, TokenState
 from bpm_engine.core.stimuli import (
     Claim,
     Continued,
     Failure,
     Stimulus,
-    WorkCompleted,
     WorkFailed,
 )
-from bpm_engine.crash import crash_point, declare
-from bpm_engine.errors import InvalidInputError, UnavailableError
-from bpm_engine.handlers import NO_SECRETS, Handler, Handlers, RetryLater, Work
+from bpm_engine.crash import declare
+from bpm_engine.handlers import NO_SECRETS, Handler, Handlers
 from bpm_engine.secrets import Secrets
 from bpm_engine.services.about import Fields, about_claim
 from bpm_engine.services.breaker import Breakers
@@ -46,10 +42,10 @@ from bpm_engine.services.concurrency import EventLoop, Threads
 from bpm_engine.services.definitions import GraphCache
 from bpm_engine.services.hands import Hands
 from bpm_engine.services.places import Places
-from bpm_engine.services.running import HandedIn, Running, failed, kept
+from bpm_engine.services.running import HandedIn, Running
+from bpm_engine.services.runs import Runs
 from bpm_engine.services.stand_ins import StandIns
-from bpm_engine.services.step import Played, Submission
-from bpm_engine.services.transactional import BadResultError, GuardedConnection, StaleClaimError
+from bpm_engine.services.step import Submission
 from bpm_engine.store.config import Limits
 from bpm_engine.store.notifications import News
 from bpm_engine.store.store import Store
@@ -104,10 +100,18 @@ class Executor:
     ) -> None:
         self._store = store
         self._committer = committer
-        self._cache = cache
         self._handlers = handlers
         self._config = config
         self.hands = Hands(store, handlers, lease=config.lease, extension=config.extension)
+        self.runs = Runs(
+            committer,
+            cache,
+            handlers,
+            self.hands,
+            limits=config.limits,
+            secrets=config.secrets,
+            transactions=config.transactions,
+        )
         self.breakers = Breakers(config.circuit_pause, paused)
         self._caution = Caution(self.breakers, RetryBudget(config.retry_share), self._leave_alone)
         self._places = Places(threads=config.threads, tasks=config.tasks, most=config.batch)
@@ -120,10 +124,8 @@ class Executor:
             missing_handler=config.missing_handler,
             prefixes=config.prefixes,
         )
-        self._draining = False
         self._is_behind = False  # the last claim left more in the queue
         self._portions = 0  # since one began at the end of the queue
-        self._transactions = threading.BoundedSemaphore(config.transactions)
         self._suspecting = threading.Lock()
         self._suspect = False  # whether a token runs that may have killed its last workers
         self._threads: Threads[Running, Ended] = Threads(config.threads, self._run_sync, self._end)
@@ -134,7 +136,7 @@ class Executor:
 
     def start(self) -> None:
         """Take on work, also again after a drain."""
-        self._draining = False
+        self.runs.is_draining = False
 
     def work_on(self, prefixes: tuple[str, ...]) -> None:
         """From now on take only topics that begin with one of these."""
@@ -165,7 +167,7 @@ class Executor:
         """
         has_async = any(handler.is_async for handler in self._handlers)
         free = self._places.wait(ROOM, has_async=has_async)
-        if self._draining:
+        if self.runs.is_draining:
             return 0
         if self._stand_ins.topics:
             self._let_go(self._stand_ins.withdraw(overdue=True))
@@ -233,7 +235,7 @@ class Executor:
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
             return self._without_handler(claimed)
-        return self.answer(self._running(claimed, handler))
+        return self.runs.answer(self.runs.make(claimed, handler))
 
     # -------------------------------------------------------------- direct hand-off
 
@@ -260,7 +262,7 @@ class Executor:
     def _takes_on(self, token: Token, chain: int) -> Handler | None:
         """What was just recovered goes through a claim, which knows whom to suspect."""
         handler = self._handlers.get(token.topic or "")
-        if handler is None or self._draining or not self.claims.takes(handler.topic):
+        if handler is None or self.runs.is_draining or not self.claims.takes(handler.topic):
             return None
         if token.recoveries or chain > CHAIN or handler.topic in self.breakers.open:
             return None
@@ -269,19 +271,14 @@ class Executor:
     def accept(self, handed: list[Claimed]) -> None:
         """The commit that handed tokens over is known: begin them, and take them out of the list. Their
         places are taken already."""
-        if self._draining:
+        if self.runs.is_draining:
             self.reject([work.token for work in handed])
             self.claims.give_back([work.claim for work in handed])
             handed.clear()
             return
-        begun = [self._running(work, self.known(work)) for work in handed]
+        begun = [self.runs.make(work, self.runs.known(work)) for work in handed]
         handed.clear()
         self._start(begun)
-
-    def known(self, work: Claimed) -> Handler:
-        handler = self._handlers.get(work.token.topic or "")
-        assert handler is not None, "it was asked for when the work was handed over or admitted"
-        return handler
 
     def reject(self, tokens: list[Token]) -> None:
         """The commit that handed tokens over did not happen: their places are free again."""
@@ -328,7 +325,7 @@ class Executor:
                 handed_in = HandedIn(claimed, self._config.lease, self._without_handler(claimed))
                 self._hand_in([handed_in])
             else:
-                begun.append(self._running(claimed, handler))
+                begun.append(self.runs.make(claimed, handler))
         self._start(begun)
 
     def _is_suspect(self, token: Token) -> bool:
@@ -361,43 +358,6 @@ class Executor:
                 self._leave(running)
             raise
 
-    def _running(self, claimed: Claimed, handler: Handler) -> Running:
-        lease, limits = self.hands.lease(handler), self._config.limits.of(claimed.token.tenant_id)
-        running = Running(claimed, claimed.claim, handler, self._work(claimed), lease, limits=limits)
-        if handler.timeout is not None and not handler.is_async:
-            running.deadline = monotonic() + handler.timeout.total_seconds()
-        return running
-
-    def ordered(self, claimed: Claimed, properties: Mapping[str, str], *, takes_value: bool) -> Running:
-        """Work of another process, which has told what it knows of the node."""
-        running = self._running(claimed, self.known(claimed))
-        running.work.properties, running.work._takes_value = properties, takes_value
-        return running
-
-    def _work(self, claimed: Claimed) -> Work:
-        token, instance = claimed.token, claimed.instance
-        compiled = self._cache.get(instance.definition_id)
-        spec = compiled.graph.nodes[token.node_id].spec if compiled is not None else None
-        known = spec if isinstance(spec, bpmn.Work) else None
-        return Work(
-            topic=token.topic or "",
-            instance_id=instance.id,
-            root_instance_id=instance.root_instance_id,
-            business_key=instance.business_key,
-            definition_key=instance.definition_key,
-            node_id=token.node_id,
-            token_id=token.id,
-            activation=token.activation,
-            attempt=token.attempt + 1,
-            tenant_id=token.tenant_id,
-            correlation_id=instance.correlation_id,
-            variables=claimed.variables,
-            properties=known.properties if known is not None else NONE,
-            _heartbeat=self.hands.extend_one,
-            _takes_value=known is not None and known.result_variable is not None,
-            _secrets=self._config.secrets,
-        )
-
     def _run_sync(self, running: Running) -> Ended:
         topic = running.handler.topic
         if self.breakers.leaves_alone(topic, running.claim.token_id) or topic in self._stand_ins.topics:
@@ -405,7 +365,7 @@ class Executor:
             return running, None
         begun = monotonic()
         try:
-            answer = self.answer(running)
+            answer = self.runs.answer(running)
         except BaseException:  # no fault of the handler, but ours: nobody may go on extending its lease
             self._leave(running)
             raise
@@ -413,70 +373,8 @@ class Executor:
         self._places.note_duration(monotonic() - begun)
         return self._judged(running, answer)
 
-    def answer(self, running: Running) -> Stimulus | None:
-        """What to hand in; None: a transactional handler has committed its own step."""
-        handler = running.handler
-        self.hands.begin(running)
-        crash_point(BEFORE)
-        if handler.transactional:
-            return self._run_transactional(running)
-        try:
-            result = handler.function(running.work)
-            if handler.is_async:
-                result = asyncio.run(result)
-            return self._completed(running, result)
-        except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end the worker
-            return failed(running, error)
-
-    def _run_transactional(self, running: Running) -> Stimulus | None:
-        played = Played()
-
-        def call(connection: GuardedConnection) -> Stimulus:
-            return self._completed(running, running.handler.function(running.work, connection))
-
-        try:
-            with self._transactions:
-                self._committer.run_alone(call, running.claimed.token.root_instance_id, played)
-        except StaleClaimError:
-            about = about_claim(running.claimed)
-            logger.warning("the lease was lost; the transaction is rolled back", extra=about)
-            return None
-        except BadResultError as refused:
-            return refused.stimulus
-        except UnavailableError as error:  # the database's fault, not the handler's: no attempt is counted
-            return failed(running, RetryLater(AGAIN), str(error))
-        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its answer
-            return failed(running, error)
-        return None
-
     async def _run_async(self, running: Running) -> None:
-        self._end([self._judged(running, await self.answer_async(running))])
-
-    async def answer_async(self, running: Running) -> Stimulus:
-        timeout = running.handler.timeout
-        try:
-            self.hands.begin(running)
-            crash_point(BEFORE)
-            seconds = timeout.total_seconds() if timeout else None
-            result = await asyncio.wait_for(running.handler.function(running.work), seconds)
-            return self._completed(running, result)
-        except asyncio.CancelledError as error:
-            # When the engine stops it cancels what runs too long: that is no fault of the handler.
-            return failed(running, RetryLater(AGAIN) if self._draining else error)
-        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its answer
-            return failed(running, error)
-
-    def _completed(self, running: Running, result: object) -> Stimulus:
-        crash_point(RETURNED)
-        try:
-            if running.work._takes_value and not isinstance(result, dict):
-                checked = kept(running, {"result": result}, name="what the handler returned")
-                return WorkCompleted(claim=running.claim, value=checked["result"])
-            variables: Variables = {} if result is None else kept(running, result)
-        except InvalidInputError as error:
-            failure = Failure(code="bad_result", message=str(error))
-            return WorkFailed(claim=running.claim, failure=failure, final=True)
-        return WorkCompleted(claim=running.claim, variables=variables)
+        self._end([self._judged(running, await self.runs.answer_async(running))])
 
     def _judged(self, running: Running, stimulus: Stimulus | None) -> Ended:
         if not running.given_up:
@@ -510,8 +408,8 @@ class Executor:
             self._withdraw(lambda topic: topic == handler.topic)
 
     def _withdraw(self, is_unwanted: Callable[[str], bool]) -> None:
-        """Give back what waits here for a thread, if its topic is unwanted."""
-        waiting = [] if self._draining else self._threads.withdraw()  # a drain has given it back already
+        """Give back what waits here for a thread, if its topic is unwanted. A drain has done so already."""
+        waiting = [] if self.runs.is_draining else self._threads.withdraw()
         if not waiting:
             return
         unwanted = [running for running in waiting if is_unwanted(running.handler.topic)]
@@ -569,7 +467,7 @@ class Executor:
 
     def drain(self, timeout: float) -> None:
         """Take nothing new, give back what has not begun, wait for what runs."""
-        self._draining = True
+        self.runs.is_draining = True
         self._let_go([*self._threads.withdraw(), *self._stand_ins.withdraw()])
         for running in self.hands.wait_until_empty(timeout):
             running.cancel()

@@ -111,7 +111,7 @@ class StandingIn:
 
     def _take(self, orders: list[Order]) -> None:
         for order in orders:
-            handler = self._executor.known(order.claimed)
+            handler = self._executor.runs.known(order.claimed)
             with self._changed:
                 if handler.is_async:
                     self._executor.loop.run(self._run_async(order, self._begin(order)))
@@ -134,7 +134,7 @@ class StandingIn:
                 running = self._begin(order)
             with _fatal():
                 begun = monotonic()
-                self._end(order, running, self._executor.answer(running), monotonic() - begun)
+                self._end(order, running, self._executor.runs.answer(running), monotonic() - begun)
 
     def _next(self) -> Order:
         """Once it may be begun. One thread watches the clock, the others wait to be called."""
@@ -159,7 +159,7 @@ class StandingIn:
             self._changed.notify()
 
     def _begin(self, order: Order) -> Running:
-        running = self._executor.ordered(order.claimed, order.properties, takes_value=order.takes_value)
+        running = self._executor.runs.ordered(order.claimed, order.properties, takes_value=order.takes_value)
         self._executor.hands.take([running])
         self._running[order.number] = running
         self._latest = monotonic()
@@ -170,7 +170,7 @@ class StandingIn:
     async def _run_async(self, order: Order, running: Running) -> None:
         with _fatal():
             begun = monotonic()
-            self._end(order, running, await self._executor.answer_async(running), monotonic() - begun)
+            self._end(order, running, await self._executor.runs.answer_async(running), monotonic() - begun)
 
     # -------------------------------------------------------------- answers
 

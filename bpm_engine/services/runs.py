@@ -1,0 +1,173 @@
+"""One run of a handler: what it is given, and what its end means to the token game.
+
+Whether it runs in this worker or in a stand-in, in a thread, on the event loop or in a transaction of its
+own, is decided elsewhere; it is called here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Mapping
+from datetime import timedelta
+from time import monotonic
+from types import MappingProxyType
+
+from bpm_engine.bpmn import graph as bpmn
+from bpm_engine.core.state import Variables
+from bpm_engine.core.stimuli import Failure, Stimulus, WorkCompleted, WorkFailed
+from bpm_engine.crash import crash_point, declare
+from bpm_engine.errors import InvalidInputError, UnavailableError
+from bpm_engine.handlers import Handler, Handlers, RetryLater, Work
+from bpm_engine.secrets import Secrets
+from bpm_engine.services.about import about_claim
+from bpm_engine.services.committer import Committer
+from bpm_engine.services.definitions import GraphCache
+from bpm_engine.services.hands import Hands
+from bpm_engine.services.running import Running, failed, kept
+from bpm_engine.services.step import Played
+from bpm_engine.services.transactional import BadResultError, GuardedConnection, StaleClaimError
+from bpm_engine.store.config import Limits
+from bpm_engine.store.work import Work as Claimed
+from bpm_engine.tenants import PerTenant
+
+logger = logging.getLogger("bpm_engine.executor")
+
+NONE: Mapping[str, str] = MappingProxyType({})  # properties of a node that has none
+AGAIN = timedelta(seconds=1)  # until a handler runs again that had to end for our sake
+
+BEFORE = declare("handler.before", "the handler is about to run")
+RETURNED = declare("handler.returned", "the handler has returned, nothing is handed in")
+
+
+class Runs:
+    """`is_draining`: whoever is cancelled now had to end for our sake."""
+
+    def __init__(
+        self,
+        committer: Committer,
+        cache: GraphCache,
+        handlers: Handlers,
+        hands: Hands,
+        *,
+        limits: PerTenant[Limits],
+        secrets: Secrets,
+        transactions: int,
+    ) -> None:
+        self._committer = committer
+        self._cache = cache
+        self._handlers = handlers
+        self._hands = hands
+        self._limits = limits
+        self._secrets = secrets
+        self._transactions = threading.BoundedSemaphore(transactions)
+        self.is_draining = False
+
+    # -------------------------------------------------------------- what it is given
+
+    def known(self, work: Claimed) -> Handler:
+        handler = self._handlers.get(work.token.topic or "")
+        assert handler is not None, "it was asked for when the work was handed over or admitted"
+        return handler
+
+    def make(self, claimed: Claimed, handler: Handler) -> Running:
+        lease, limits = self._hands.lease(handler), self._limits.of(claimed.token.tenant_id)
+        running = Running(claimed, claimed.claim, handler, self._work(claimed), lease, limits=limits)
+        if handler.timeout is not None and not handler.is_async:
+            running.deadline = monotonic() + handler.timeout.total_seconds()
+        return running
+
+    def ordered(self, claimed: Claimed, properties: Mapping[str, str], *, takes_value: bool) -> Running:
+        """Work of another process, which has told what it knows of the node."""
+        running = self.make(claimed, self.known(claimed))
+        running.work.properties, running.work._takes_value = properties, takes_value
+        return running
+
+    def _work(self, claimed: Claimed) -> Work:
+        token, instance = claimed.token, claimed.instance
+        compiled = self._cache.get(instance.definition_id)
+        spec = compiled.graph.nodes[token.node_id].spec if compiled is not None else None
+        known = spec if isinstance(spec, bpmn.Work) else None
+        return Work(
+            topic=token.topic or "",
+            instance_id=instance.id,
+            root_instance_id=instance.root_instance_id,
+            business_key=instance.business_key,
+            definition_key=instance.definition_key,
+            node_id=token.node_id,
+            token_id=token.id,
+            activation=token.activation,
+            attempt=token.attempt + 1,
+            tenant_id=token.tenant_id,
+            correlation_id=instance.correlation_id,
+            variables=claimed.variables,
+            properties=known.properties if known is not None else NONE,
+            _heartbeat=self._hands.extend_one,
+            _takes_value=known is not None and known.result_variable is not None,
+            _secrets=self._secrets,
+        )
+
+    # -------------------------------------------------------------- what its end means
+
+    def answer(self, running: Running) -> Stimulus | None:
+        """What to hand in; None: a transactional handler has committed its own step."""
+        handler = running.handler
+        self._hands.begin(running)
+        crash_point(BEFORE)
+        if handler.transactional:
+            return self._run_transactional(running)
+        try:
+            result = handler.function(running.work)
+            if handler.is_async:
+                result = asyncio.run(result)
+            return self._completed(running, result)
+        except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end the worker
+            return failed(running, error)
+
+    def _run_transactional(self, running: Running) -> Stimulus | None:
+        played = Played()
+
+        def call(connection: GuardedConnection) -> Stimulus:
+            return self._completed(running, running.handler.function(running.work, connection))
+
+        try:
+            with self._transactions:
+                self._committer.run_alone(call, running.claimed.token.root_instance_id, played)
+        except StaleClaimError:
+            about = about_claim(running.claimed)
+            logger.warning("the lease was lost; the transaction is rolled back", extra=about)
+            return None
+        except BadResultError as refused:
+            return refused.stimulus
+        except UnavailableError as error:  # the database's fault, not the handler's: no attempt is counted
+            return failed(running, RetryLater(AGAIN), str(error))
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its answer
+            return failed(running, error)
+        return None
+
+    async def answer_async(self, running: Running) -> Stimulus:
+        timeout = running.handler.timeout
+        try:
+            self._hands.begin(running)
+            crash_point(BEFORE)
+            seconds = timeout.total_seconds() if timeout else None
+            result = await asyncio.wait_for(running.handler.function(running.work), seconds)
+            return self._completed(running, result)
+        except asyncio.CancelledError as error:
+            # When the engine stops it cancels what runs too long: that is no fault of the handler.
+            return failed(running, RetryLater(AGAIN) if self.is_draining else error)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its answer
+            return failed(running, error)
+
+    def _completed(self, running: Running, result: object) -> Stimulus:
+        crash_point(RETURNED)
+        try:
+            if running.work._takes_value and not isinstance(result, dict):
+                checked = kept(running, {"result": result}, name="what the handler returned")
+                return WorkCompleted(claim=running.claim, value=checked["result"])
+            variables: Variables = {} if result is None else kept(running, result)
+        except InvalidInputError as error:
+            failure = Failure(code="bad_result", message=str(error))
+            return WorkFailed(claim=running.claim, failure=failure, final=True)
+        return WorkCompleted(claim=running.claim, variables=variables)
