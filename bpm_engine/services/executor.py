@@ -235,7 +235,12 @@ class Executor:
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
             return self._without_handler(claimed)
-        return self.runs.answer(self.runs.make(claimed, handler))
+        running = self.runs.make(claimed, handler)
+        self.hands.take([running])  # its handler may ask for its lease
+        try:
+            return self.runs.answer(running)
+        finally:
+            self.hands.leave(running)
 
     # -------------------------------------------------------------- direct hand-off
 
@@ -469,10 +474,22 @@ class Executor:
         """Take nothing new, give back what has not begun, wait for what runs."""
         self.runs.is_draining = True
         self._let_go([*self._threads.withdraw(), *self._stand_ins.withdraw()])
-        for running in self.hands.wait_until_empty(timeout):
+        if busy := self.hands.busy:
+            logger.info("handlers that still run: %d; they have up to %.0f s to end", busy, timeout)
+        late = self.hands.wait_until_empty(timeout)
+        for running in late:
             running.cancel()
         self._threads.close()
         self.loop.close()
+        self._abandon([running for running in late if not running.handler.is_async])
+
+    def _abandon(self, late: Sequence[Running]) -> None:
+        """A thread cannot be ended. From here on nobody extends these leases, so that others need not wait
+        until they run out; what the handlers still return is stale."""
+        abandoned = self.hands.give_up(late)
+        if abandoned:
+            logger.warning("handlers that took too long to end: %d; their work is given back", len(abandoned))
+            self.claims.give_back([running.claim for running in abandoned])
 
     @property
     def busy(self) -> int:

@@ -146,10 +146,13 @@ class Hands:
         return 0
 
     def extend_one(self, token_id: str) -> bool:
-        """Whether the lease still holds, as far as can be known."""
+        """Whether the lease still holds, as far as can be known: in a file there is one transaction at a
+        time, and a transactional handler is in it."""
         running = self.running(token_id)
         if running is None:
             return False
+        if running.handler.transactional and self._store.database.is_embedded:
+            return not running.work.cancelled
         try:
             with self._store.transaction() as tx:
                 until = tx.now() + running.lease
@@ -167,6 +170,15 @@ class Hands:
         """Seconds between two looks for handlers whose time is up."""
         own = [h.timeout.total_seconds() for h in self._handlers if h.timeout is not None and not h.is_async]
         return min([TIMEOUTS, *(seconds / 4 for seconds in own)])
+
+    def give_up(self, late: Iterable[Running]) -> list[Running]:
+        """Those that still run: what they return is stale from now on."""
+        with self._lock:
+            given_up = [each for each in late if self._running.get(each.claim.token_id) is each]
+            for running in given_up:
+                running.given_up = True
+                self._remove(running)
+        return given_up
 
     def give_up_overdue(self) -> list[Running]:
         """Those whose time is up: what they return is stale from now on."""
