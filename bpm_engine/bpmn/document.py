@@ -198,18 +198,23 @@ ENCODINGS = {
 }
 
 
-def _to_utf8(data: bytes) -> bytes:
+def decoded(data: bytes) -> str:
+    """The text of a file, by its byte order mark or the encoding that it declares."""
     encoding, start = _encoding_of(data)
     try:
-        decoded = data[start:].decode(encoding)
+        return data[start:].decode(encoding)
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, start + problem.start) + 1
         message = f"byte {start + problem.start} is not {encoding}"
         raise DefinitionError([UNSUPPORTED_ENCODING.at(message, line=line)]) from None
-    if not decoded.strip():
+
+
+def _to_utf8(data: bytes) -> bytes:
+    text = decoded(data)
+    if not text.strip():
         raise DefinitionError([XML_EMPTY.at("the file is empty")])
     try:
-        return decoded.encode()
+        return text.encode()
     except UnicodeEncodeError:
         raise DefinitionError([UNSUPPORTED_ENCODING.at("the file has a lone surrogate")]) from None
 

@@ -157,12 +157,18 @@ def _event_definitions(reading: Reading) -> Mapping[str, EventDefinition]:
 
 
 def _drawn_associations(reading: Reading) -> tuple[Association, ...]:
-    """Associations that tie a note to what it explains."""
+    """Associations that tie a note to what it explains, and all that stand around the processes."""
     return tuple(
         association(reading, found)
         for found in reading.document.root.iter(*_tags("association"))
-        if any(_is_note(reading, found.get(end)) for end in ("sourceRef", "targetRef"))
+        if _is_around(found) or any(_is_note(reading, found.get(end)) for end in ("sourceRef", "targetRef"))
     )
+
+
+def _is_around(found: etree._Element) -> bool:
+    """A collaboration has artifacts of its own, such as the line to a compensation handler (9.2)."""
+    parent = found.getparent()
+    return parent is not None and tag_of(parent) in ("collaboration", "globalConversation", "choreography")
 
 
 def _is_note(reading: Reading, reference: str | None) -> bool:

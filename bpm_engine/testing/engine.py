@@ -18,6 +18,7 @@ from bpm_engine.testing.expectation import Expectation
 from bpm_engine.testing.stubs import Answer, Stub
 
 NO_HANDLER = "no_handler_registered"
+UNSEEN = (Waiting.SCOPE, Waiting.TURN)  # what is around others, and what comes later
 
 
 class Watcher(Protocol):
@@ -108,9 +109,10 @@ class TestEngine(Engine):
         return Expectation(self, _id(instance))
 
     def waiting_at(self, instance: InstanceView | str) -> list[str]:
-        """The nodes where the instance's tokens rest now, in order of their arrival."""
+        """The nodes where the instance's tokens rest now, in order of their arrival. A later item of a
+        sequential multi-instance has not begun, and rests nowhere."""
         tokens = self.instances.get(_id(instance)).tokens
-        return [token.node_id for token in tokens if token.waiting_for != Waiting.SCOPE]
+        return [token.node_id for token in tokens if token.waiting_for not in UNSEEN]
 
     def path(self, instance: InstanceView | str) -> list[str]:
         """The nodes that were entered, in this order."""

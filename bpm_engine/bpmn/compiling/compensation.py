@@ -52,10 +52,10 @@ def _compensates(event: model.Event) -> bool:
 def _drawn_handlers(draft: Draft) -> dict[str, list[str]]:
     """For each boundary event, the activities at the other end of its associations."""
     ends: defaultdict[str, list[str]] = defaultdict(list)
-    for container in draft.containers:
-        for association in container.associations:
-            ends[association.source].append(association.target)
-            ends[association.target].append(association.source)
+    drawn = (association for container in draft.containers for association in container.associations)
+    for line in {each.id: each for each in (*drawn, *draft.definitions.associations)}.values():
+        ends[line.source].append(line.target)
+        ends[line.target].append(line.source)
     return ends
 
 

@@ -21,6 +21,26 @@ QUANTITY_TOO_SMALL = error(
     "startQuantity and completionQuantity are one or more (BPMN 2.0.2, 10.3).",
     "Write a positive number, or leave the attribute out.",
 )
+HANDLER_WITH_BOUNDARY = error(
+    "HANDLER_WITH_BOUNDARY",
+    "Event sub-processes and compensation handlers stand apart from the flow; no boundary event leads back.",
+    "Put what may happen, and its boundary event, into a sub-process inside the handler.",
+)
+HANDLER_REPEATED = error(
+    "HANDLER_REPEATED",
+    "An event sub-process runs once for each event: it has no loop marker and no quantities (10.3.5).",
+    "Put the repetition into the event sub-process.",
+)
+HANDLER_QUANTITY = error(
+    "HANDLER_QUANTITY",
+    "A compensation handler runs once for each activity that it undoes: it has no quantities (10.7.1).",
+    "Remove startQuantity and completionQuantity.",
+)
+TRANSACTION_METHOD = warning(
+    "TRANSACTION_METHOD",
+    "A transaction that is cancelled is undone by compensation, whatever its method says (10.7.2).",
+    "Write ##Compensate, or leave the method out.",
+)
 RESOURCE_ASSIGNED_TWICE = error(
     "RESOURCE_ASSIGNED_TWICE",
     "A performer is found by a resource with parameters or by an assignment expression, not both (10.3.2).",
@@ -73,12 +93,16 @@ _LANGUAGES = """
     freemarker velocity thymeleaf camel sql clojure beanshell bsh rexx tcl nashorn graal.js graaljs rhino
     secure-javascript go rust r julia matlab jexl ognl spel dmn jq jsonata aviator qlexpress
 """
+_LOOPS = ("standardLoopCharacteristics", "multiInstanceLoopCharacteristics")
 _SCRIPT_LANGUAGES = frozenset(_LANGUAGES.split())
 
 
 def check_activities(facts: Facts) -> None:
     for activity in facts.each("Activity"):
         _check_quantities(facts, activity)
+        _check_handler(facts, activity)
+    for transaction in facts.by_name["transaction"]:
+        _check_method(facts, transaction)
     for role in facts.each("ResourceRole"):
         _check_role(facts, role)
     for loop in facts.by_name["multiInstanceLoopCharacteristics"]:
@@ -98,6 +122,31 @@ def _check_quantities(facts: Facts, activity: Element) -> None:
         number = whole_number(activity.get(attribute))
         if number is not None and number < 1:
             facts.report(QUANTITY_TOO_SMALL, activity, f"{named(activity)}: {attribute} is {number}")
+
+
+def _check_handler(facts: Facts, activity: Element) -> None:
+    is_event, is_undo = is_true(activity, "triggeredByEvent"), is_true(activity, "isForCompensation")
+    if not (is_event or is_undo):
+        return
+    for boundary in facts.boundaries.get(activity, []):
+        message = f"{named(boundary)} stands at {named(activity)}, which is no part of the flow"
+        facts.report(HANDLER_WITH_BOUNDARY, boundary, message, Scrutiny.RUNNABLE)
+    counted = any(
+        whole_number(activity.get(attribute)) not in (None, 1)
+        for attribute in ("startQuantity", "completionQuantity")
+    )
+    if is_event and (counted or children(activity, *_LOOPS)):
+        message = f"{named(activity)} is begun by an event and repeated"
+        facts.report(HANDLER_REPEATED, activity, message, Scrutiny.RUNNABLE)
+    elif is_undo and counted:
+        facts.report(HANDLER_QUANTITY, activity, f"{named(activity)} counts its runs", Scrutiny.RUNNABLE)
+
+
+def _check_method(facts: Facts, transaction: Element) -> None:
+    method = transaction.get("method") or ""
+    if method.removeprefix("##").lower() in ("store", "image"):
+        message = f"{named(transaction)} has the method {method} and is undone by compensation"
+        facts.report(TRANSACTION_METHOD, transaction, message)
 
 
 def whole_number(text: str | None) -> int | None:

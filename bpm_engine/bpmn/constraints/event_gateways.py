@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bpm_engine.bpmn.constraints.facts import Element, Facts, Scrutiny, child, name_of, named
+from bpm_engine.bpmn.constraints.facts import Element, Facts, Scrutiny, child, is_true, name_of, named
 from bpm_engine.problems import error
 
 EVENT_GATEWAY_TOO_FEW = error(
@@ -35,6 +35,11 @@ EVENT_GATEWAY_TARGET_SHARED = error(
     "A target of an event-based gateway has no other incoming flow.",
     "Lead the other flow to the gateway.",
 )
+EVENT_GATEWAY_PARALLEL = error(
+    "EVENT_GATEWAY_PARALLEL",
+    "An event-based gateway that waits for all of its events begins a process: it is marked instantiate.",
+    "Set instantiate, or fork by a parallel gateway and catch the events in its branches.",
+)
 
 _CATCHABLE = frozenset({"message", "signal", "timer", "conditional"})
 
@@ -45,6 +50,9 @@ def check_event_gateways(facts: Facts) -> None:
         if len(flows) < 2:
             message = f"{named(gateway)} has {len(flows)} outgoing flows"
             facts.report(EVENT_GATEWAY_TOO_FEW, gateway, message, Scrutiny.EXECUTABLE)
+        if gateway.get("eventGatewayType") == "Parallel" and not is_true(gateway, "instantiate"):
+            message = f"{named(gateway)} is parallel and does not begin the process"
+            facts.report(EVENT_GATEWAY_PARALLEL, gateway, message, Scrutiny.RUNNABLE)
         for flow in flows:
             _check_flow(facts, gateway, flow)
         _check_mixture(facts, gateway, flows)

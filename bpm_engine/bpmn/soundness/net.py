@@ -115,7 +115,7 @@ class Net:
 def net_of(graph: Graph, scope: Scope) -> Net:
     """The net of one scope; inner scopes are single gates, analysed on their own."""
     net = Net(escapes=_can_be_interrupted(graph, scope))
-    nodes = [graph.nodes[i] for i in scope.nodes if _takes_part(graph.nodes[i])]
+    nodes = [graph.nodes[i] for i in scope.nodes if _takes_part(graph.nodes[_filler(graph.nodes[i])])]
     for flow in chain.from_iterable(node.outgoing for node in nodes):
         net.places[flow.id] = Place(flow.id)
         net.source[flow.id], net.target[flow.id] = _filler(graph.nodes[flow.source]), flow.target

@@ -31,6 +31,13 @@ def test_an_association_drawn_backwards_is_understood() -> None:
     assert graph.nodes["a"].undo == "undo"
 
 
+def test_an_association_of_the_collaboration_is_understood() -> None:
+    line = '<association id="x" sourceRef="b" targetRef="undo" associationDirection="One"/>'
+    around = f'<collaboration id="c"><participant id="pool" processRef="p"/>{line}</collaboration>'
+    graph = compiled(bpmn('<task id="a"/>' + DRAWN.replace(line, ""), roots=around))
+    assert graph.nodes["a"].undo == "undo"
+
+
 def test_a_handler_that_is_not_marked_is_still_run_by_compensation_only() -> None:
     graph = compiled(bpmn('<task id="a"/>' + DRAWN.replace('isForCompensation="true"', "")))
     assert graph.nodes["undo"].is_undo

@@ -219,6 +219,10 @@ CASES: dict[str, tuple[str, str]] = {
         process(chain("startEvent s", "subProcess u") + '<subProcess id="v"><task id="t"/></subProcess>' + flow("u", "t")),
         process(chain("startEvent s", "subProcess u")),
     ),
+    "FLOW_NOT_IMMEDIATE": (
+        process(SIMPLE.replace("<sequenceFlow ", '<sequenceFlow isImmediate="false" ')),
+        process(SIMPLE.replace("<sequenceFlow ", '<sequenceFlow isImmediate="true" ')),
+    ),
     "FLOW_TO_EVENT_SUBPROCESS": (
         process(chain("startEvent s", " u") + '<subProcess id="u" triggeredByEvent="true"/>'),
         process(chain("startEvent s", "subProcess u")),
@@ -336,6 +340,11 @@ CASES: dict[str, tuple[str, str]] = {
         process(chain("startEvent s", "eventBasedGateway g", " c1", "endEvent e") + GATEWAY_TARGETS.format(second="")),
         process(event_gateway(RECEIVER)),
     ),
+    "EVENT_GATEWAY_PARALLEL": (
+        process(event_gateway(RECEIVER).replace('<eventBasedGateway ', '<eventBasedGateway eventGatewayType="Parallel" ')),
+        process(event_gateway(RECEIVER).replace(
+            '<eventBasedGateway ', '<eventBasedGateway eventGatewayType="Parallel" instantiate="true" ')),
+    ),
     "EVENT_GATEWAY_CONDITION": (
         process(event_gateway(RECEIVER).replace(flow("g", "c2"), flow("g", "c2", CONDITION))),
         process(event_gateway(RECEIVER)),
@@ -365,6 +374,22 @@ CASES: dict[str, tuple[str, str]] = {
                 + '<task id="h"/><association sourceRef="b" targetRef="h"/>'),
         process(boundary("<compensateEventDefinition/>", leads=False)
                 + '<task id="h" isForCompensation="true"/><association sourceRef="b" targetRef="h"/>'),
+    ),
+    "HANDLER_WITH_BOUNDARY": (
+        process(SIMPLE + '<task id="h" isForCompensation="true"/><boundaryEvent id="b" attachedToRef="h">' + TIMER + "</boundaryEvent>"),
+        process(boundary(TIMER)),
+    ),
+    "HANDLER_REPEATED": (
+        process(SIMPLE + '<subProcess id="h" triggeredByEvent="true"><standardLoopCharacteristics/></subProcess>'),
+        process(SIMPLE + '<subProcess id="h"><standardLoopCharacteristics/></subProcess>'),
+    ),
+    "HANDLER_QUANTITY": (
+        process(SIMPLE + '<task id="h" isForCompensation="true" completionQuantity="2"/>'),
+        process(SIMPLE + '<task id="h" isForCompensation="true" completionQuantity="1"/>'),
+    ),
+    "TRANSACTION_METHOD": (
+        process('<transaction id="t" method="##Store"/>'),
+        process('<transaction id="t" method="##Compensate"/>'),
     ),
     "QUANTITY_TOO_SMALL": (
         process(middle('<task id="m" startQuantity="0"/>')),
