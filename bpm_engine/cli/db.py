@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import click
 
-from bpm_engine.cli.options import DATABASE, JSON
-from bpm_engine.cli.session import print_json
+from bpm_engine.cli.options import APP, DATABASE, JSON
+from bpm_engine.cli.session import chosen_app, load_app, print_json, read_url, require_database
 from bpm_engine.errors import InvalidInputError
 from bpm_engine.store import migrate
 from bpm_engine.store.config import StoreConfig
@@ -23,6 +23,7 @@ def db() -> None:
 
 @db.command()
 @DATABASE
+@APP
 @click.option("--to", "revision", default="head", show_default=True, help="The revision to reach.")
 @click.option(
     "--row-level-security/--no-row-level-security",
@@ -30,55 +31,73 @@ def db() -> None:
     help="Let PostgreSQL itself keep the tenants apart; without the option it stays as it is.",
 )
 @JSON
-def upgrade(database: str, revision: str, row_level_security: bool | None, as_json: bool) -> None:
+def upgrade(
+    database: str, app: str | None, revision: str, row_level_security: bool | None, as_json: bool
+) -> None:
     """Bring the schema up to date. Safe to run twice, and on many machines at once.
 
     \b
     Example:
       bpm db upgrade --database postgresql://localhost/shop
     """
-    with _connected(database) as connected:
+    with _connected(database, app, creates=True) as connected:
         migrate.upgrade(connected, revision, row_level_security=row_level_security)
         _tell(connected, as_json)
 
 
 @db.command()
 @DATABASE
+@APP
 @click.option("--to", "revision", default="-1", show_default=True, help="Where to go back to, or base.")
 @click.confirmation_option("--yes", prompt="Going back drops tables or columns with their data. Go on?")
 @JSON
-def downgrade(database: str, revision: str, as_json: bool) -> None:
+def downgrade(database: str, app: str | None, revision: str, as_json: bool) -> None:
     """Go back to an earlier schema.
 
     \b
     Example:
       bpm db downgrade --to 0001 --database postgresql://localhost/shop
     """
-    with _connected(database) as connected:
+    with _connected(database, app, creates=False) as connected:
         migrate.downgrade(connected, revision)
         _tell(connected, as_json)
 
 
 @db.command()
 @DATABASE
+@APP
 @JSON
-def current(database: str, as_json: bool) -> None:
+def current(database: str, app: str | None, as_json: bool) -> None:
     """Say which revision the schema has, and which is needed."""
-    with _connected(database) as connected:
+    with _connected(database, app, creates=False) as connected:
         _tell(connected, as_json)
 
 
 @contextmanager
-def _connected(url: str) -> Iterator[Database]:
+def _connected(url: str, app: str | None, *, creates: bool) -> Iterator[Database]:
+    """The database itself, with whatever schema it has: an engine would refuse one that is not its own."""
     from alembic.util import CommandError
 
-    database = connect(StoreConfig(url=url))
+    config = _config(url, app)
+    if creates:
+        read_url(config.url)
+    else:
+        require_database(config.url)
+    database = connect(config)
     try:
         yield database
     except CommandError as error:  # such as a revision that does not exist
         raise InvalidInputError(str(error)) from error
     finally:
         database.close()
+
+
+def _config(url: str, app: str | None) -> StoreConfig:
+    chosen = chosen_app(app)
+    if chosen is None:
+        return StoreConfig(url=url)
+    with load_app(chosen) as engine:
+        return engine._runtime.store.config
 
 
 def _tell(database: Database, as_json: bool) -> None:

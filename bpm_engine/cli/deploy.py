@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import click
 
 from bpm_engine.cli.commands import REFUSED
 from bpm_engine.cli.files import bpmn_files
 from bpm_engine.cli.options import ACTOR
+from bpm_engine.cli.problems import problem_data, problem_lines
 from bpm_engine.cli.session import Session, on_engine
 from bpm_engine.cli.tables import Column, print_table
 from bpm_engine.errors import DefinitionError
+from bpm_engine.problems import Problem
 
 
 @click.command()
@@ -33,14 +38,12 @@ def deploy(session: Session, files: tuple[str, ...], actor: str | None) -> int:
         try:
             deployment = session.engine.deploy(path, actor=actor)
         except DefinitionError as error:
-            refused.append({"file": str(path), "problems": [str(problem) for problem in error.problems]})
-            for line in str(error).splitlines():
-                session.say(line, fg="red", err=True)
+            refused.append({"file": str(path), "problems": [problem_data(each) for each in error.problems]})
+            _tell(session, path, error.problems)
             continue
         for definition in deployment.definitions:
             rows.append({"file": str(path), "key": definition.key, "version": definition.version})
-        for problem in deployment.problems:
-            session.say(f"{path}: {problem}", fg="yellow", err=True)
+        _tell(session, path, deployment.problems)
     columns = [Column("process"), Column("version", "number"), Column("file", "dim")]
     session.answer(
         {"deployed": rows, "refused": refused},
@@ -52,3 +55,9 @@ def deploy(session: Session, files: tuple[str, ...], actor: str | None) -> int:
         ),
     )
     return REFUSED if refused else 0
+
+
+def _tell(session: Session, path: Path, problems: Sequence[Problem]) -> None:
+    for problem in problems:
+        for line in problem_lines(path, problem):
+            click.echo(line, err=True, color=session.color)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
 import click
 
 from bpm_engine.api.filters import InstanceFilters
+from bpm_engine.cli.options import moment
 from bpm_engine.cli.session import assignments
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,8 +23,8 @@ _OPTIONS = (
     click.option("--node", metavar="NODE", help="Only those with a token at this node."),
     click.option("--incidents/--no-incidents", default=None, help="Only with, or only without incidents."),
     click.option("--where", multiple=True, metavar="NAME=VALUE", help="Only with this variable."),
-    click.option("--after", type=click.DateTime(), metavar="TIME", help="Only started since (UTC)."),
-    click.option("--before", type=click.DateTime(), metavar="TIME", help="Only started before (UTC)."),
+    click.option("--after", type=moment, metavar="TIME", help="Only started since (UTC)."),
+    click.option("--before", type=moment, metavar="TIME", help="Only started before (UTC)."),
 )
 NAMES = (
     "status",
@@ -56,9 +56,9 @@ def taken(options: dict[str, Any]) -> InstanceFilters:
     if where:
         wanted["variables"] = nested(assignments(where))
     if after is not None:
-        wanted["started_after"] = utc(after)
+        wanted["started_after"] = after
     if before is not None:
-        wanted["started_before"] = utc(before)
+        wanted["started_before"] = before
     return cast(InstanceFilters, wanted)
 
 
@@ -72,7 +72,3 @@ def nested(flat: dict[str, Any]) -> dict[str, Any]:
             place = place.setdefault(part, {})
         place[last] = value
     return result
-
-
-def utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC)

@@ -20,7 +20,7 @@ COLUMNS = [
 
 
 @click.command()
-@click.option("--instance", "-i", help="Only of this instance.")
+@click.option("--instance", "-i", help="Only of this instance: its id or business key.")
 @click.option("--definition", "-d", metavar="PROCESS", help="Only of this process.")
 @click.option("--node", help="Only at this node.")
 @click.option("--code", help="Only with this cause.")
@@ -49,7 +49,8 @@ def incidents(
       bpm incidents
       bpm incidents -d order --traceback
     """
-    wanted = IncidentFilters(instance=instance, definition=definition, node=node, code=code)
+    of_instance = session.known_instance(instance)
+    wanted = IncidentFilters(instance=of_instance, definition=definition, node=node, code=code)
     if count:
         counted = session.engine.incidents.count(by="code", **wanted)
         columns = [Column("code"), Column("incidents", "number")]

@@ -9,21 +9,22 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import click
 
 from bpm_engine.api.batches import Batches
 from bpm_engine.api.filters import InstanceFilters
-from bpm_engine.api.walks import BatchProgress, BatchReport
+from bpm_engine.api.walks import BatchProgress, BatchReport, Progress, walk
 from bpm_engine.cli.commands import GOOD, REFUSED
 from bpm_engine.cli.filters import filtered, taken
 from bpm_engine.cli.options import ACTOR, SET
-from bpm_engine.cli.session import Session, assignments, on_engine
+from bpm_engine.cli.session import Session, assignments, is_id, on_engine, plain
 from bpm_engine.errors import NotFoundError
 
 REASON = click.option("--reason", default="", help="Why, for the history.")
 YES = click.option("--yes", "-y", is_flag=True, help="Do not ask before changing what the filters find.")
+EITHER = "name instances, or give filters such as --definition; not both"
 Operation = Callable[..., BatchReport]
 
 
@@ -114,43 +115,83 @@ def retry(
       bpm retry --definition order --node charge_card --yes
     """
     wanted, given = taken(options), assignments(pairs)
-    left = tuple(name for name in names if not _resolved(session, name, given, actor))
-    if names and not left:
-        return GOOD
-    batches = session.engine.batches
-    if given:
-        code = _operate(
-            session, functools.partial(batches.set_variables, given, actor=actor), left, wanted, yes
-        )
-        if code:
-            return code
-    return _operate(session, functools.partial(batches.retry, actor=actor), left, wanted, yes or bool(given))
+    if bool(names) == bool(wanted):
+        raise click.UsageError(EITHER)
+    incidents = tuple(name for name in names if _is_incident(session, name))
+    ids = tuple(session.instance(name) for name in names if name not in incidents)
+    for incident in incidents:  # all are known before one is tried again
+        session.engine.incidents.get(incident)
+    for incident in incidents:
+        session.engine.incidents.resolve(incident, given, actor=actor)
+    report = None
+    if ids or wanted:
+        report = _run(session, _retrying(session, given, actor), ids, wanted, yes)
+    session.answer(_retried(incidents, report), lambda: _print_retried(session, incidents, report))
+    return REFUSED if report is not None and report.failed else GOOD
 
 
-def _resolved(session: Session, name: str, given: dict[str, Any], actor: str | None) -> bool:
-    """Whether the name was that of an incident, which is tried again now."""
-    try:
-        session.engine.incidents.resolve(name, given, actor=actor)
-    except NotFoundError:
+def _is_incident(session: Session, name: str) -> bool:
+    """An id that no instance has: also that of an incident which is no longer there, to be told so."""
+    if not is_id(name):
         return False
-    session.answer({"incident": name, "retried": True}, lambda: session.say(f"{name} is tried again"))
-    return True
+    try:
+        session.engine.instances.get(name)
+    except NotFoundError:
+        return True
+    return False
+
+
+def _retrying(session: Session, given: dict[str, Any], actor: str | None) -> Operation:
+    """Both steps in one walk: one report, and a filter by a variable that is set finds its instances once."""
+    engine = session.engine
+    if not given:
+        return functools.partial(engine.batches.retry, actor=actor)
+    values = engine._caller.border.variables(given, "values")
+
+    def repair(instance_id: str) -> None:
+        engine.instances.set_variables(instance_id, values, actor=actor)
+        engine.instances.retry(instance_id, actor=actor)
+
+    def run(
+        ids: tuple[str, ...] | None = None, progress: Progress | None = None, **wanted: Any
+    ) -> BatchReport:
+        return walk(engine._caller, repair, ids, cast(InstanceFilters, wanted), progress, None)
+
+    return run
+
+
+def _retried(incidents: tuple[str, ...], report: BatchReport | None) -> dict[str, Any]:
+    if report is not None:
+        return {**plain(report), **({"incidents": incidents} if incidents else {})}
+    return {"incident": incidents[0], "retried": True} if len(incidents) == 1 else {"incidents": incidents}
+
+
+def _print_retried(session: Session, incidents: tuple[str, ...], report: BatchReport | None) -> None:
+    for name in incidents:
+        session.say(f"{name} is tried again")
+    if report is not None:
+        print_report(session, report)
 
 
 def _operate(
     session: Session, operation: Operation, ids: tuple[str, ...], wanted: InstanceFilters, yes: bool
 ) -> int:
     if bool(ids) == bool(wanted):
-        raise click.UsageError("name instances, or give filters such as --definition; not both")
-    if ids:
-        report = operation(ids=tuple(session.instance(name) for name in ids))
-    else:
-        number = session.engine.instances.count(**wanted)
-        if number and not yes:
-            click.confirm(f"{number} instances. Go on?", abort=True, err=True)
-        report = with_progress(operation, wanted, number)
+        raise click.UsageError(EITHER)
+    report = _run(session, operation, ids, wanted, yes)
     session.answer(report, lambda: print_report(session, report))
     return REFUSED if report.failed else GOOD
+
+
+def _run(
+    session: Session, operation: Operation, ids: tuple[str, ...], wanted: InstanceFilters, yes: bool
+) -> BatchReport:
+    if ids:
+        return operation(ids=tuple(session.instance(name) for name in ids))
+    number = session.engine.instances.count(**wanted)
+    if number and not yes:
+        click.confirm(f"{number} instances. Go on?", abort=True, err=True)
+    return with_progress(operation, wanted, number)
 
 
 def with_progress(operation: Operation, wanted: InstanceFilters, number: int) -> BatchReport:

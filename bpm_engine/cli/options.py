@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import click
 
+MOST = 500  # on one page; `store.pages.MAX_LIMIT`, which is not imported for a help text
 URL = "sqlite:///bpm.db"  # what `Engine()` takes as well
 
 DATABASE = click.option(
@@ -40,6 +43,17 @@ SET = click.option(
     "--set", "pairs", multiple=True, metavar="NAME=VALUE", help="A variable; JSON where it reads as such."
 )
 LIMIT = click.option(
-    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="At most so many."
 )
 CURSOR = click.option("--cursor", help="Go on where a page ended.")
+
+
+def moment(text: str) -> datetime:
+    """A time as people type it and as commands print it; without an offset it is UTC."""
+    try:
+        typed = datetime.fromisoformat(text)
+        return typed.replace(tzinfo=UTC) if typed.tzinfo is None else typed.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{text!r:.80} is no time such as 2030-01-31 or 2030-01-31T12:00:00Z"
+        ) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from bpm_engine.bpmn.expressions import ExpressionError, parse_duration
 from bpm_engine.cli.options import ACTOR, SET
 from bpm_engine.cli.session import Session, on_engine, variables
 
@@ -16,13 +17,29 @@ MEANINGS = {
 }
 
 
+def _duration(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """As it was typed, if it can be read; how long it may be the engine says."""
+    if value is None or value == "0":
+        return value
+    try:
+        parse_duration(value)
+    except ExpressionError as error:
+        raise click.BadParameter(error.message) from None
+    return value
+
+
 @click.command()
 @click.argument("name")
 @click.argument("correlation_key", required=False)
 @click.option("--payload", metavar="JSON", help="Variables to hand over: JSON, @FILE or - for stdin.")
 @SET
 @click.option("--id", "message_id", help="Take effect once, however often it is sent.")
-@click.option("--ttl", metavar="DURATION", help="How long it waits for a taker, such as 1h; 0: not at all.")
+@click.option(
+    "--ttl",
+    callback=_duration,
+    metavar="DURATION",
+    help="How long it waits for a taker, such as 1h; 0: not at all.",
+)
 @ACTOR
 @on_engine()
 def message(

@@ -1,7 +1,8 @@
 """What commands on a database share: their options, the engine they open, and how they print.
 
 `on_engine` adds the options and hands the command a `Session`. The engine is the application's own with
-`--app`, which then also decides about the database; otherwise a plain one.
+`--app`, which then also decides about the database; otherwise a plain one. What is typed beats the
+environment: `--database` is used although BPM_APP names an application.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import IO, Any, TypeVar
 from uuid import UUID
 
 import click
-from sqlalchemy.engine import make_url
+from click.core import ParameterSource
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from bpm_engine.bpmn.draw.text import visible
@@ -57,6 +59,10 @@ class Session:
                 raise ConflictError(
                     f"several instances have the key {named!r:.80}: see `bpm list --business-key {named}`"
                 )
+
+    def known_instance(self, named: str | None) -> str | None:
+        """The same for a filter: nothing found would otherwise look as if nothing were there to do."""
+        return None if named is None else self.engine.instances.get(self.instance(named)).id
 
     def answer(self, data: Any, table: Callable[[], None]) -> None:
         """The result: one JSON document, or what `table` prints."""
@@ -105,21 +111,47 @@ def on_engine(*, creates: bool = False) -> Callable[[F], Callable[..., Any]]:
 
 
 def open_engine(database: str, app: str | None, *, creates: bool) -> Engine:
-    if app is not None:
-        return load_app(app)
-    if not creates:
+    if (chosen := chosen_app(app)) is not None:
+        return load_app(chosen)
+    if creates:
+        read_url(database)
+    else:
         require_database(database)
     return Engine(database)
 
 
-def require_database(url: str) -> None:
-    """Looking at a SQLite file that is not there would make an empty one and find nothing in it."""
+def chosen_app(app: str | None) -> str | None:
+    """None: the database decides, since somebody typed it and the application comes from the environment."""
+    source = click.get_current_context().get_parameter_source
+    if app is None or source("database") is not ParameterSource.COMMANDLINE:
+        return app
+    if source("app") is ParameterSource.COMMANDLINE:
+        raise click.UsageError(
+            "give --app or --database, not both: an application brings its own database, "
+            "which may read BPM_DATABASE_URL"
+        )
+    return None
+
+
+def read_url(url: str) -> URL:
+    """Of a database that can be worked with. The URL is never repeated: it may hold a password."""
     try:
         parsed = make_url(url)
     except ArgumentError:
-        raise InvalidInputError(  # not repeated: it may hold a password
+        raise InvalidInputError(
             "--database (or BPM_DATABASE_URL) is no database URL; try sqlite:///bpm.db"
         ) from None
+    backend, _, driver = parsed.drivername.partition("+")
+    if backend in ("postgresql", "postgres") and driver not in ("", "psycopg"):
+        raise InvalidInputError(
+            f"PostgreSQL is reached with psycopg, not with {driver!r:.40}: write postgresql://…"
+        )
+    return parsed
+
+
+def require_database(url: str) -> None:
+    """Looking at a SQLite file that is not there would make an empty one and find nothing in it."""
+    parsed = read_url(url)
     if parsed.get_backend_name() != "sqlite" or not parsed.database or parsed.database.startswith(":"):
         return
     if not Path(parsed.database).exists() and not parsed.query:

@@ -57,8 +57,8 @@ def show(
     Of a FILE: scopes, nodes, flows with their conditions, the handlers it needs, its messages, signals and
     timers, and the variables its expressions read. A file with errors is shown as far as it goes.
 
-    Of an INSTANCE in the database: where it is, its variables, where it has been; drawn with its path in
-    colour.
+    Of an INSTANCE in the database: where it is and what it waits for, its variables, where it has been;
+    drawn with its path in colour. --bpmn writes the file of its version.
 
     \b
     Examples:
@@ -75,12 +75,14 @@ def show(
     elif target.lower().endswith(SUFFIXES):
         raise click.UsageError(f"there is no file {click.format_filename(target)!r}")
     else:
-        _show_instance(target, svg, database, app, tenant, as_json, ctx.color)
+        _show_instance(target, svg, layout, bpmn, database, app, tenant, as_json, ctx.color)
 
 
 def _show_instance(
     instance: str,
     svg: Path | None,
+    layout: bool,
+    bpmn: Path | None,
     database: str,
     app: str | None,
     tenant: str,
@@ -92,7 +94,7 @@ def _show_instance(
 
     with open_engine(database, app, creates=False) as engine:
         session = Session(engine.tenant(tenant), as_json, color)
-        show_instance(session, session.instance(instance), svg)
+        show_instance(session, session.instance(instance), svg, layout, bpmn)
 
 
 def _show_file(
@@ -106,8 +108,7 @@ def _show_file(
     if svg:
         _draw(definitions, svg, layout)
     if bpmn:
-        bpmn.write_bytes(_with_diagrams(data, definitions))
-        click.echo(f"written to {click.format_filename(bpmn)}", err=True)
+        write_with_diagrams(data, definitions, bpmn)
     if not (svg or bpmn) or as_json:
         _print(ctx, loaded, definitions, as_json)
     if loaded.errors:
@@ -128,11 +129,12 @@ def _draw(definitions: Definitions, picture: Path, layout: bool) -> None:
         click.echo(f"drawn into {click.format_filename(path)}", err=True)
 
 
-def _with_diagrams(data: bytes, definitions: Definitions) -> bytes:
+def write_with_diagrams(data: bytes, definitions: Definitions, file: Path) -> None:
     from bpm_engine.bpmn.document import read_document
     from bpm_engine.bpmn.draw.interchange import with_diagrams
 
-    return with_diagrams(read_document(data).root, definitions, lay_out_each(definitions))
+    file.write_bytes(with_diagrams(read_document(data).root, definitions, lay_out_each(definitions)))
+    click.echo(f"written to {click.format_filename(file)}", err=True)
 
 
 def _print(ctx: click.Context, loaded: Loaded, definitions: Definitions, as_json: bool) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 import click
 
 from bpm_engine.api.views import TaskView
-from bpm_engine.cli.options import ACTOR, CURSOR, LIMIT, SET
+from bpm_engine.cli.options import ACTOR, CURSOR, LIMIT, SET, moment
 from bpm_engine.cli.session import Session, on_engine, variables
 from bpm_engine.cli.tables import Column, print_fields, print_table
 
@@ -25,9 +25,9 @@ COLUMNS = [
 @click.option("--assignee", help="Only those of this person.")
 @click.option("--user", help="Only those this person may take.")
 @click.option("--group", "groups", multiple=True, help="Only those of this group; may be given again.")
-@click.option("--instance", "-i", help="Only of this instance.")
+@click.option("--instance", "-i", help="Only of this instance: its id or business key.")
 @click.option("--node", help="Only of this node.")
-@click.option("--due-before", type=click.DateTime(), metavar="TIME", help="Only those due by then (UTC).")
+@click.option("--due-before", type=moment, metavar="TIME", help="Only those due by then (UTC).")
 @click.option(
     "--status",
     type=click.Choice(["Open", "Completed", "Cancelled"], case_sensitive=False),
@@ -56,14 +56,15 @@ def tasks(
     Examples:
       bpm tasks --group managers
       bpm tasks --user eve --due-before 2030-01-31
+      bpm tasks --instance A-17             by its business key
     """
     page = session.engine.tasks.find(
         assignee=assignee,
         candidate_user=user,
         candidate_group=groups or None,
-        instance=instance,
+        instance=session.known_instance(instance),
         node=node,
-        due_before=None if due_before is None else due_before.replace(tzinfo=UTC),
+        due_before=due_before,
         status=status,
         limit=limit,
         cursor=cursor,

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 
-from bpm_engine.bpmn import load
+from bpm_engine.bpmn import Loaded, load
 from bpm_engine.bpmn.draw.text import visible
 from bpm_engine.cli.commands import GOOD, REFUSED
 from bpm_engine.cli.files import bpmn_files, read_bytes
+from bpm_engine.cli.problems import problem_data, problem_lines
 from bpm_engine.problems import Problem, Severity
 
 MANY_FILES = 50
@@ -80,30 +81,31 @@ def _check(path: Path) -> Report:
         data = read_bytes(path)
     except OSError as error:
         return Report(path, unreadable=error.strerror or str(error))
-    return Report(path, load(data, source=str(path)).problems)
+    loaded = load(data, source=str(path))
+    return Report(path, (*loaded.problems, *_nothing_to_run(loaded)))
+
+
+def _nothing_to_run(loaded: Loaded) -> Iterator[Problem]:
+    """A deployment refuses such a file. Here it is a warning: it may be documentation, and good as that."""
+    if not loaded.errors and not any(graph.executable for graph in loaded.graphs):
+        from bpm_engine.api.deployments import nothing_executable  # with the store, which others do without
+
+        yield replace(nothing_executable(loaded), severity=Severity.WARNING)
 
 
 # ------------------------------------------------------------------ for people
 
 
 def _print_report(report: Report, color: bool | None) -> None:
-    name = visible(str(report.path))
     if report.unreadable:
+        name = visible(str(report.path))
         _say(
             f"{click.style(name, bold=True)}: {click.style('cannot be read', fg='red')}: {report.unreadable}",
             color,
         )
     for problem in report.problems:
-        place = f"{name}:{problem.line}" if problem.line else name
-        tint = "red" if problem.severity is Severity.ERROR else "yellow"
-        severity = click.style(f"{problem.severity} {problem.code}", fg=tint)
-        element = f" ({visible(problem.element_id)})" if problem.element_id else ""
-        _say(f"{click.style(place, bold=True)}: {severity}: {visible(problem.message)}{element}", color)
-        path = visible(" → ".join(problem.trace))
-        if path and path not in visible(problem.message):
-            _say(f"    path: {path}", color)
-        if problem.hint:
-            _say(click.style(f"    hint: {visible(problem.hint)}", dim=True), color)
+        for line in problem_lines(report.path, problem):
+            _say(line, color)
 
 
 def _print_summary(reports: Sequence[Report], strict: bool, color: bool | None) -> None:
@@ -148,16 +150,5 @@ def _report_json(report: Report, strict: bool) -> dict[str, object]:
     answer: dict[str, object] = {"file": str(report.path), "accepted": not report.refused(strict)}
     if report.unreadable:
         answer["unreadable"] = report.unreadable
-    answer["problems"] = [
-        {
-            "code": problem.code,
-            "severity": problem.severity.value,
-            "message": problem.message,
-            "element": problem.element_id,
-            "line": problem.line,
-            "hint": problem.hint,
-            "trace": list(problem.trace),
-        }
-        for problem in report.problems
-    ]
+    answer["problems"] = [problem_data(problem) for problem in report.problems]
     return answer

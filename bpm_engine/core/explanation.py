@@ -109,8 +109,8 @@ def _incident(scene: Scene, token: Token) -> Reason:
     missing: tuple[str, ...] = ()
     text = f"an incident: {error.get('code', '?')}: {error.get('message', '')}".rstrip(": ")
     released = [
-        "a retry, when the cause is repaired",
-        "skipping it with a result",
+        f"a retry, when the cause is repaired: bpm retry {token.id}",
+        f"skipping it with a result: bpm skip {token.id}",
         "moving the token elsewhere",
     ]
     if token.waiting_for is Waiting.JOIN:
@@ -119,7 +119,7 @@ def _incident(scene: Scene, token: Token) -> Reason:
         text += f" ({outlook.words(scene.graph, _node(scene, token), _join(scene, token), seen)})"
         released = [
             "moving a token before the missing flow",
-            "skipping it: the join fires with what is there",
+            f"skipping it, so that the join fires with what is there: bpm skip {token.id}",
         ]
     elif token.attempt:
         text += f", after {token.attempt} failed attempt{'s' if token.attempt != 1 else ''}"
@@ -156,7 +156,7 @@ def _ready(scene: Scene, token: Token) -> Reason:
         text = f"waits for an external worker to fetch the topic {topic!r}"
         return Reason("external", text, ("external.fetch and its answer",), token.entered_at)
     if not scene.handles(topic):
-        text = f"waits for a worker with a handler for {topic!r}; this process has none registered"
+        text = f"waits for a worker with a handler for {topic!r}; the engine that was asked has none"
         return Reason("no handler", text, (f"a worker that handles {topic!r}",), token.entered_at)
     if topic in scene.paused:
         text = f"waits because runs of {topic!r} keep failing; this worker tries one of them after each pause"

@@ -11,6 +11,7 @@ item, not out of it: the repetition would lack it for ever.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from bpm_engine.bpmn.expressions import ExpressionError
@@ -82,9 +83,22 @@ def _whole(graph: Graph, node_id: str) -> str:
 
 def _target(graph: Graph, node_id: str) -> str:
     node = graph.nodes.get(node_id)
-    if node is None or node.kind in NOWHERE or node.is_undo or node_id in _handlers(graph):
-        raise Fault("NO_SUCH_NODE", f"a token cannot be put at {node_id!r}")
+    refused = f"a token cannot be put at {node_id!r}"
+    if node is None:
+        raise Fault("NO_SUCH_NODE", f"{refused}: there is no such node{_near(graph, node_id)}")
+    if node.kind in NOWHERE or node_id in _handlers(graph):
+        raise Fault(
+            "NO_SUCH_NODE", f"{refused}: it begins by an event, not by a token; name a node behind it"
+        )
+    if node.is_undo:
+        raise Fault("NO_SUCH_NODE", f"{refused}: it undoes another activity, by compensation alone")
     return _whole(graph, node_id)
+
+
+def _near(graph: Graph, node_id: str) -> str:
+    """Of the elements in the file: nodes made by compilation have names that nobody knows."""
+    meant = get_close_matches(node_id, {node.element for node in graph.nodes.values()}, n=1)
+    return f"; did you mean {meant[0]!r}?" if meant else ""
 
 
 def _handlers(graph: Graph) -> set[str]:

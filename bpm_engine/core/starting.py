@@ -93,20 +93,32 @@ def _start_node(marking: Marking, graph: Graph, stimulus: Started) -> Node | Ref
     if stimulus.at is not None:
         node = graph.nodes.get(stimulus.at)
         if node is None or node.scope != graph.root.id or not _can_start(graph, node, stimulus):
-            return Refused("NO_SUCH_START", f"the process {graph.key!r} cannot start at {stimulus.at!r}")
+            places = ", ".join(_places(graph)) or "nothing"
+            return Refused("NO_SUCH_START", f"it cannot start at {stimulus.at!r}; what starts it: {places}")
         return node
     candidates = graph.none_starts or tuple(_with_true_condition(marking, graph, stimulus.variables))
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
         words = "no none start event, and no conditional one whose condition is true; say where: at=…"
-        return Refused("NO_NONE_START", f"the process {graph.key!r} has {words}")
+        return Refused("NO_NONE_START", f"it has {words} ({', '.join(_places(graph))})")
     names = ", ".join(node.id for node in candidates)
-    return Refused("AMBIGUOUS_START", f"the process {graph.key!r} can start at {names}; say where: at=…")
+    return Refused("AMBIGUOUS_START", f"it can start at {names}; say where: at=…")
+
+
+def _places(graph: Graph) -> Iterator[str]:
+    """Where somebody may ask the process to start."""
+    for node in (graph.nodes[node_id] for node_id in graph.root.nodes):
+        if _makes_instances(node):
+            yield node.id
+
+
+def _makes_instances(node: Node) -> bool:
+    return node.kind is Kind.START or (isinstance(node.spec, Catch | EventChoice) and node.spec.instantiate)
 
 
 def _can_start(graph: Graph, node: Node, stimulus: Started) -> bool:
-    if node.kind is Kind.START or (isinstance(node.spec, Catch | EventChoice) and node.spec.instantiate):
+    if _makes_instances(node):
         return True
     return stimulus.event_payload is not None and _gateway_before(graph, node) is not None
 

@@ -85,6 +85,7 @@ class PlainScreen:
         self._console = console
         self._told = 0
         self._last = -PLAIN_EVERY
+        self._told_all = False  # the demo goes on for some turns after the last order
 
     def greet(self, settings: Settings) -> None:
         self._console.print(greeting(settings))
@@ -100,8 +101,9 @@ class PlainScreen:
         for seconds, text in scene.happened[self._told :]:
             self._console.print(f"{seconds:5.1f} s  {text}", highlight=False, soft_wrap=True)
         self._told = len(scene.happened)
-        if scene.seconds - self._last >= PLAIN_EVERY or scene.progress.ended >= scene.settings.orders:
-            self._last = scene.seconds
+        ended = scene.progress.ended >= scene.settings.orders
+        if not self._told_all and (ended or scene.seconds - self._last >= PLAIN_EVERY):
+            self._last, self._told_all = scene.seconds, ended
             counted = f"{scene.progress.ended:4} of {scene.settings.orders} orders"
             self._console.print(
                 f"{scene.seconds:5.1f} s  {counted}   {_on_the_way(scene)}", highlight=False, soft_wrap=True

@@ -20,7 +20,8 @@ traceback. With `--json` stdout is one JSON document and nothing else. Colours f
 
 Commands on a database take it from `--database` or `BPM_DATABASE_URL`, and the tenant from `--tenant` or
 `BPM_TENANT`. With `--app MODULE:ENGINE` or `BPM_APP` they use the application's own engine instead, with its
-settings and handlers.
+database, settings and handlers. What is typed beats the environment: `--database` is used although `BPM_APP`
+is set; `--app` and `--database` together are refused.
 """
 
 

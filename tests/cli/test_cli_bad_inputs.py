@@ -17,6 +17,7 @@ from support.samples import HUMAN
 from bpm_engine import Engine
 
 SECRET = "open-sesame"
+GONE = "00000000-0000-7000-8000-000000000000"
 APP = "import os\nfrom bpm_engine import Engine\nengine = Engine(os.environ['BPM_DATABASE_URL'])\nother = 1\n"
 
 
@@ -69,20 +70,49 @@ USES: dict[str, tuple[list[str], int, str]] = {
     "a long key": (["start", "p", "-k", "x" * 300], 1, "business_key has 300 characters; 255 are allowed"),
     "no file to deploy": (["deploy", "gone.bpmn"], 2, "there is no BPMN file at 'gone.bpmn'"),
     "an empty file": (["deploy", "empty.bpmn"], 1, "XML_EMPTY: the file is empty"),
-    "a picture": (["deploy", "picture.png"], 1, "line 1: error XML_SYNTAX"),
+    "a picture": (["deploy", "picture.png"], 1, "picture.png:1: error XML_SYNTAX"),
     "no status": (["list", "--status", "Done"], 2, "is not one of 'running'"),
-    "too many": (["list", "--limit", "1000000000"], 2, "1<=x<=1000"),
+    "too many": (["list", "--limit", "501"], 2, "1<=x<=500"),
+    "too many tasks": (["tasks", "--limit", "501"], 2, "1<=x<=500"),
+    "no time": (["start", "p", "--start-at", "soon"], 2, "'soon' is no time such as 2030-01-31 or"),
+    "no time there is": (["list", "--after", "0001-01-01T00:00:00+23:00"], 2, "is no time such as"),
+    "nearly a process": (["start", "pp"], 1, "no process 'pp' is deployed; deploy its file first. Did you"),
+    "no start": (
+        ["start", "p", "--at", "decide"],
+        1,
+        "'p': it cannot start at 'decide'; what starts it: start",
+    ),
+    "nowhere to move": (["move", "A-1", "decide", "decode"], 1, "no such node; did you mean 'decide'?"),
+    "no place to begin": (["move", "A-1", "decide", "start"], 1, "it begins by an event, not by a token"),
+    "no instance with tasks": (["tasks", "-i", "A-9"], 1, "no instance with the id or business key 'A-9'"),
+    "no id with tasks": (["tasks", "-i", GONE], 1, f"there is no instance '{GONE}'"),
+    "no instance that failed": (["incidents", "-i", GONE], 1, f"there is no instance '{GONE}'"),
     "no cursor": (["list", "--cursor", "x"], 1, "the cursor is not one of ours"),
     "no instance": (["cancel", "A-9"], 1, "no instance with the id or business key 'A-9'"),
     "nothing failed": (["retry", "A-1"], 1, "instance 0"),
     "no task": (["complete", "A-1"], 1, "there is no task 'A-1'"),
-    "no duration": (["message", "paid", "--ttl", "forever"], 1, "ttl: 'forever' is not a duration"),
+    "no duration": (["message", "paid", "--ttl", "forever"], 2, "'forever' is not a duration"),
     "no module": (["list", "--app", "gone:engine"], 2, "there is no module 'gone' here"),
     "no engine named": (["list", "--app", "shop"], 2, "--app is MODULE:ENGINE"),
     "nothing there": (["list", "--app", "shop:gone"], 2, "there is no 'gone' in shop"),
     "no engine": (["list", "--app", "shop:other"], 2, "'other' of shop is no Engine but int"),
     "no service": (["run", "--app", "shop:engine", "--only", "x"], 2, "there is no service x; choose from"),
     "a password in no URL": (["list", "--database", f"x:{SECRET}@"], 1, "is no database URL"),
+    "another driver": (
+        ["list", "--database", f"postgresql+asyncpg://u:{SECRET}@h/d"],
+        1,
+        "PostgreSQL is reached with psycopg, not with 'asyncpg': write postgresql://",
+    ),
+    "another driver to upgrade": (
+        ["db", "upgrade", "--database", "postgresql+asyncpg://h/d"],
+        1,
+        "not with 'asyncpg'",
+    ),
+    "two databases": (
+        ["list", "--app", "shop:engine", "--database", "sqlite:///bpm.db"],
+        2,
+        "give --app or --database, not both",
+    ),
     "another database": (["list", "--database", f"mysql://u:{SECRET}@h/d"], 1, "must begin with postgresql:"),
     "a server that is away": (
         ["list", "--database", f"postgresql://u:{SECRET}@127.0.0.1:1/d"],
@@ -118,6 +148,7 @@ def test_wrong_use_is_a_sentence_and_changes_nothing(shell: Shell, engine: Engin
     assert told in done.stderr
     assert "unexpected" not in done.stderr
     assert "[Errno" not in done.stderr
+    assert "[TIME_" not in done.stderr
     assert SECRET not in done.stderr + done.stdout
     assert len(done.stderr) < 1_000
     assert footprint(engine) == before

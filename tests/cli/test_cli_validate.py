@@ -82,6 +82,27 @@ def test_a_warning_is_accepted_unless_strict(sketch: Path) -> None:
     assert "1 refused" in strict.output
 
 
+def test_a_file_that_could_not_be_deployed_because_nothing_runs_is_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "notes.bpmn"
+    path.write_text(ORDER.replace('isExecutable="true"', 'isExecutable="false"'), encoding="utf-8")
+    result = validate(path)
+    line = ORDER[: ORDER.index("<bpmn:process ")].count("\n") + 1
+    assert result.exit_code == 0
+    assert f"{path}:{line}: warning NOTHING_EXECUTABLE: no process in this file" in result.output
+    assert 'hint: Set isExecutable="true" on the process.' in result.output
+    assert "1 file checked, none refused: 0 errors, 1 warning" in result.output
+    assert validate("--strict", path).exit_code == 1
+
+
+def test_a_file_without_any_process_says_what_to_add(tmp_path: Path) -> None:
+    path = tmp_path / "words.bpmn"
+    path.write_text(
+        '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" targetNamespace="urn:x">'
+        '<message id="m" name="paid"/></definitions>'
+    )
+    assert 'hint: Add a process with isExecutable="true".' in validate(path).output
+
+
 def test_json_holds_every_field_of_every_problem(broken: Path) -> None:
     result = validate("--json", broken, FOLDER / "order.bpmn")
     assert result.exit_code == 1

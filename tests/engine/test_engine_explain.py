@@ -117,7 +117,7 @@ def test_work_that_nobody_here_can_do_and_work_that_waits(engine: Engine) -> Non
     instance = engine.start("p")
     (token,) = engine.instances.explain(instance.id).tokens
     assert (token.kind, token.state) == ("no handler", "Ready")
-    assert token.text == "waits for a worker with a handler for 'work'; this process has none registered"
+    assert token.text == "waits for a worker with a handler for 'work'; the engine that was asked has none"
     engine.handler("work")(lambda work: None)
     (token,) = engine.instances.explain(instance.id).tokens
     assert token.text == "waits for a free worker that handles 'work'"

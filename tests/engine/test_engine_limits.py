@@ -58,7 +58,7 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"key": ""}, "key must be a text that is not empty"),
     ({"key": "p\x00"}, r"key contains the character U\+0000"),
     ({"business_key": LONG}, "business_key has 256 characters; 255 are allowed"),
-    ({"business_key": 17}, "business_key must be a text that is not empty"),
+    ({"business_key": 17}, "business_key must be a text that is not empty, not 17"),
     ({"subject": "\ud800"}, "subject contains the character"),
     ({"correlation_id": ""}, "correlation_id must be a text"),
     ({"idempotency_key": LONG}, "idempotency_key has 256 characters"),
@@ -75,7 +75,7 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"retention": "P400D"}, "retention may be at most 365 days, not 400"),
     ({"retention": "P1M"}, "has months or years"),
     ({"retention": timedelta(days=-1)}, "retention must not be negative"),
-    ({"at": "nowhere"}, "process 'p': the process 'p' cannot start at 'nowhere'"),
+    ({"at": "nowhere"}, "process 'p': it cannot start at 'nowhere'; what starts it: start"),
 ]
 BAD_FILTERS: list[tuple[dict[str, Any], str]] = [
     ({"status": "Done"}, "status is one of Running, Suspended, Completed, Failed, Cancelled, not 'Done'"),

@@ -184,9 +184,10 @@ def test_all_items_together_leave_as_one(play):
     [
         ("a", "NO_SUCH_SCOPE", "inside a repetition, 'box', which is not active; move to the whole of it"),
         ("wt", "NO_SUCH_SCOPE", "inside an event sub-process, 'watch', which is not active; it begins by"),
-        ("watch", "NO_SUCH_NODE", "a token cannot be put at 'watch'"),
-        ("s", "NO_SUCH_NODE", "a token cannot be put at 's'"),
-        ("moon", "NO_SUCH_NODE", "a token cannot be put at 'moon'"),
+        ("watch", "NO_SUCH_NODE", "a token cannot be put at 'watch': it begins by an event, not by a token"),
+        ("s", "NO_SUCH_NODE", "a token cannot be put at 's': it begins by an event, not by a token"),
+        ("moon", "NO_SUCH_NODE", "a token cannot be put at 'moon': there is no such node"),
+        ("bax", "NO_SUCH_NODE", "there is no such node; did you mean 'box'?"),
     ],
 )
 def test_where_a_token_cannot_begin_is_said(play, to_node, code, words):
