@@ -7,6 +7,7 @@ transaction on the same database).
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,7 +37,8 @@ from bpm_engine.api.tasks import Tasks
 from bpm_engine.api.views import Deployment, Finding, InstanceView
 from bpm_engine.config import Config
 from bpm_engine.data_stores import store_functions
-from bpm_engine.handlers import Duration, HandlerFunction, Retry
+from bpm_engine.errors import InvalidInputError
+from bpm_engine.handlers import Duration, HandlerFunction, Retry, check_topic
 from bpm_engine.publishers.publisher import Publisher
 from bpm_engine.runtime import Runtime
 from bpm_engine.secrets import Resolver
@@ -56,7 +58,7 @@ LOOK = 0.5  # seconds between two looks whether a signal came to another thread
 class Engine:
     def __init__(
         self,
-        url: str = DEFAULT_URL,
+        url: str | os.PathLike[str] = DEFAULT_URL,
         *,
         config: Config | None = None,
         clock: Clock | None = None,
@@ -64,12 +66,13 @@ class Engine:
         tenant: str = DEFAULT_TENANT,
         secrets: Resolver | None = None,
     ) -> None:
-        """Opens nothing: the first call that needs the database does.
+        """Opens nothing: the first call that needs the database does. A path is that of an SQLite file.
 
         Settings come from the environment (BPM_…) unless `config` is given. Events go to `publisher`, by
         default to the log. `secrets(name, tenant)` gives the value of `secret://name` to `work.secret`.
         """
-        self._use(Runtime(url, config or Config.from_environment(), clock, publisher, secrets), tenant)
+        settings = config or Config.from_environment()
+        self._use(Runtime(_address(url), settings, clock, publisher, secrets), tenant)
 
     def _use(self, runtime: Runtime, tenant: str) -> None:
         self._runtime = runtime
@@ -112,6 +115,7 @@ class Engine:
         self.close()
 
     def close(self) -> None:
+        """What runs may finish, and commits; then connections are closed, and all calls are refused."""
         self._runtime.close()
 
     # -------------------------------------------------------------- definitions and handlers
@@ -125,9 +129,12 @@ class Engine:
     ) -> Deployment:
         """Deploy all executable processes of a file: a path, or its text or bytes.
 
-        The same content again is the same version; nothing is written. Errors raise DefinitionError.
+        The same content again is the same version; nothing is written. Errors raise DefinitionError. A
+        directory is refused: `for file in Path("processes").glob("*.bpmn"): engine.deploy(file)`.
         """
-        return self._deployments.deploy(source, actor=actor, connection=connection)
+        deployment = self._deployments.deploy(source, actor=actor, connection=connection)
+        self._runtime.deployed(each.id for each in deployment.definitions)
+        return deployment
 
     def handler(
         self,
@@ -139,7 +146,12 @@ class Engine:
         limit: int | None = None,
         transactional: bool = False,
     ) -> Callable[[F], F]:
-        """Register the decorated function for a topic."""
+        """Register the decorated function for a topic.
+
+        It takes the `Work`, a `transactional` one the connection as well, and returns the variables to set.
+        External tasks are not for handlers: see `external.fetch`.
+        """
+        check_topic(topic)
 
         def register(function: F) -> F:
             self._runtime.handlers.add(
@@ -151,6 +163,7 @@ class Engine:
                 limit=limit,
                 transactional=transactional,
             )
+            self._runtime.tell_external(topic)
             return function
 
         return register
@@ -166,6 +179,10 @@ class Engine:
         transactional: bool = False,
     ) -> Callable[[P], P]:
         """Register a provider for a data store: an object with `read(work)`, `write(work, value)` or both."""
+        if not isinstance(name, str):
+            raise InvalidInputError(
+                f'the name of a data store must be a text, not {name!r:.60}; write @engine.data_store("name")'
+            )
 
         def register(provider: P) -> P:
             for topic, function in store_functions(name, provider):
@@ -309,6 +326,18 @@ class Engine:
     def doctor(self) -> list[Finding]:
         """Look for rows that contradict each other, in the live database; [] when all is sound."""
         return examine(self._caller)
+
+
+def _address(url: object) -> str:
+    """The URL of the database. What it is not is not shown: it may hold a password."""
+    if isinstance(url, str):
+        return url
+    if isinstance(url, os.PathLike):
+        return sa.URL.create("sqlite", database=os.fsdecode(url)).render_as_string()
+    raise InvalidInputError(
+        "url must be a text such as 'sqlite:///bpm.db' or 'postgresql://user@host/database', or the path of "
+        f"an SQLite file, not {type(url).__name__}"
+    )
 
 
 def _wait_for(told: SimpleQueue[None]) -> None:

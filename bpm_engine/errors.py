@@ -13,8 +13,8 @@ from bpm_engine.problems import Problem
 class EngineError(Exception):
     """The engine could not do what was asked.
 
-    When: the parent of all errors below; by itself only for a fault of the engine.
-    Do: catch it where any refusal is handled alike; report it when it comes by itself.
+    When: the parent of all errors below; by itself when the engine is closed, or for a fault of the engine.
+    Do: catch it where any refusal is handled alike; report it when it comes by itself from an open one.
     """
 
     def __init__(self, message: str | None = None) -> None:

@@ -13,7 +13,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, get_args
 
 from bpm_engine.bpmn.expressions import ExpressionError, parse_duration
 from bpm_engine.core.retry import RetryPolicy
@@ -24,6 +25,7 @@ from bpm_engine.secrets import Secrets
 Duration = str | timedelta
 """ISO 8601 ("PT2M"), short ("2m") or a timedelta, everywhere."""
 
+RetryKind = Literal["fixed", "linear", "exponential"]
 HandlerFunction = Callable[..., Any]
 Wrap = Callable[[HandlerFunction, bool], HandlerFunction]  # of a handler, and whether it is async
 
@@ -35,6 +37,10 @@ def span(value: Duration, what: str = "duration") -> timedelta:
     """The length of a duration without calendar parts."""
     if isinstance(value, timedelta):
         length = value
+    elif not isinstance(value, str):
+        raise InvalidInputError(
+            f"{what} must be a duration such as '30s', 'PT5M' or timedelta(seconds=30), not {value!r:.40}"
+        )
     else:
         try:
             parsed = parse_duration(value)
@@ -84,19 +90,33 @@ class LeaseLostError(EngineError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """How often and how soon a failed attempt is repeated."""
+    """How often and how soon a failed attempt is repeated. What makes no sense is refused at once."""
 
     attempts: int = 3
-    kind: Literal["fixed", "linear", "exponential"] = "exponential"
+    kind: RetryKind = "exponential"
     base: Duration = "1s"
     maximum: Duration = "5m"
     jitter: float = 0.5
 
+    def __post_init__(self) -> None:
+        if not _is_whole(self.attempts) or self.attempts < 1:
+            raise InvalidInputError(
+                "retry attempts must be a whole number, at least 1: the first run counts; "
+                f"such as Retry(attempts=5), not {self.attempts!r:.40}"
+            )
+        if self.kind not in get_args(RetryKind):
+            raise InvalidInputError(
+                f"retry kind is one of {', '.join(get_args(RetryKind))}, not {self.kind!r:.40}"
+            )
+        is_number = isinstance(self.jitter, int | float) and not isinstance(self.jitter, bool)
+        if not is_number or not 0 <= self.jitter <= 1:
+            raise InvalidInputError(
+                f"retry jitter is a share between 0 and 1, such as 0.5, not {self.jitter!r:.40}"
+            )
+        span(self.base, "retry base")
+        span(self.maximum, "retry maximum")
+
     def policy(self) -> RetryPolicy:
-        if self.attempts < 1:
-            raise InvalidInputError("retry attempts must be at least 1: the first run counts")
-        if not 0 <= self.jitter <= 1:
-            raise InvalidInputError("retry jitter is a share between 0 and 1")
         return RetryPolicy(
             attempts=self.attempts,
             kind=self.kind,
@@ -108,7 +128,11 @@ class Retry:
 
 @dataclass(slots=True)
 class Work:
-    """What a handler receives: one activation of a task, with the variables it can see."""
+    """What a handler receives: one activation of a task, with the variables it can see.
+
+    `variables` are the handler's own copy. What counts is what it returns: `return {"total": 2}` sets a
+    variable of the process, `work.variables["total"] = 2` sets nothing.
+    """
 
     topic: str
     instance_id: str
@@ -203,15 +227,19 @@ class Handlers:
         limit: int | None = None,
         transactional: bool = False,
     ) -> Handler:
-        if not _TOPIC.fullmatch(topic):
-            raise InvalidInputError(f"{topic!r} is not a topic: letters, digits and . _ : - only")
+        check_topic(topic)
         if topic in self._by_topic:
             raise ConflictError(f"there is a handler for {topic!r} already")
-        is_async = inspect.iscoroutinefunction(function)
+        is_async = _is_async(function)
         if transactional and is_async:
             raise InvalidInputError(f"the transactional handler for {topic!r} must be a plain function")
-        if limit is not None and limit < 1:
-            raise InvalidInputError("limit must be at least 1")
+        _check_function(topic, function, transactional=transactional)
+        if retry is not None and not isinstance(retry, Retry):
+            raise InvalidInputError(f"retry must be a Retry such as Retry(attempts=3), not {retry!r:.40}")
+        if limit is not None and (not _is_whole(limit) or limit < 1):
+            raise InvalidInputError(
+                f"limit must be a whole number, at least 1, such as limit=20, not {limit!r:.40}"
+            )
         handler = Handler(
             topic=topic,
             function=function,
@@ -236,3 +264,64 @@ class Handlers:
 
     def __len__(self) -> int:
         return len(self._by_topic)
+
+
+def check_topic(topic: object) -> None:
+    """Without its parentheses a decorator gets the function for the topic, and would register nothing."""
+    if not isinstance(topic, str):
+        raise InvalidInputError(
+            f'the topic must be a text, not {topic!r:.60}; write @engine.handler("topic") above the function'
+        )
+    if not _TOPIC.fullmatch(topic):
+        raise InvalidInputError(f"{topic!r:.80} is not a topic: letters, digits and . _ : - only")
+
+
+def _check_function(topic: str, function: object, *, transactional: bool) -> None:
+    """What could never be called is refused here, where it is written, and not by an incident later."""
+    if not callable(function):
+        raise InvalidInputError(f"the handler for {topic!r} must be a function, not {function!r:.60}")
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    called = _called(function)
+    if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+        raise InvalidInputError(
+            f"the handler for {topic!r}, {name}, is a generator; return the variables, do not yield them"
+        )
+    try:
+        signature = inspect.signature(function, follow_wrapped=False)  # a decorator may give more arguments
+    except (ValueError, TypeError):  # as of some functions that are written in C
+        return
+    given = ("work", "connection") if transactional else ("work",)
+    try:
+        signature.bind(*given)
+    except TypeError as error:
+        raise InvalidInputError(
+            f"the handler for {topic!r} is called as {name}({', '.join(given)}), "
+            f"but it is {name}{signature!s:.120}: {error}{_advice(signature, transactional=transactional)}"
+        ) from None
+
+
+def _advice(signature: inspect.Signature, *, transactional: bool) -> str:
+    try:
+        signature.bind(*(("work",) if transactional else ("work", "connection")))
+    except TypeError:
+        return ""
+    if transactional:
+        return "; a transactional handler gets the connection as well"
+    return "; only one with transactional=True gets a connection"
+
+
+def _is_async(function: object) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(_called(function))
+
+
+def _called(function: object) -> object:
+    """The code that a call runs: of an object with `__call__`, that."""
+    while isinstance(function, partial):
+        function = function.func
+    if inspect.isroutine(function) or not callable(function):
+        return function
+    return type(function).__call__
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -5,10 +5,11 @@ Constructing opens nothing: no connection, no thread. The first call that needs 
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
@@ -16,11 +17,12 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
+from bpm_engine.bpmn.graph import Work
 from bpm_engine.config import Config
 from bpm_engine.core.changes import Applied, Outcome
 from bpm_engine.core.context import Limits
 from bpm_engine.core.retry import RetryPolicy
-from bpm_engine.errors import ConflictError, InvalidInputError
+from bpm_engine.errors import ConflictError, EngineError, InvalidInputError
 from bpm_engine.handlers import Handlers
 from bpm_engine.publishers.publisher import Publisher
 from bpm_engine.secrets import Resolver, Secrets
@@ -52,6 +54,7 @@ OUTBOX = "outbox"  # the one service that needs a publisher
 COMPANIONS = {"leases": "executor", "timeouts": "executor", "unclaimed": "recovery"}
 LOOK_FOR_UNCLAIMED = 60.0  # seconds: the longest between two looks for work that nobody takes
 T = TypeVar("T")
+logger = logging.getLogger("bpm_engine.engine")
 FOLLOWING = "bpm_engine.following"  # on a connection of `sharing`: what to do after its commit
 
 
@@ -106,7 +109,14 @@ class Runtime:
         if publisher is not None:
             self.outbox = OutboxDispatcher(self.store, publisher, _outbox_config(config, self))
         self._services: Services | None = None
-        self._closed = threading.Event()
+        self._external: dict[str, str] = {}  # topics of external work that was deployed here, and where it is
+        self._closing = threading.Event()
+        self._is_closed = False
+
+    def check_open(self) -> None:
+        """What has not ended while `close` drains may still ask; afterwards nobody."""
+        if self._is_closed:
+            raise EngineError("this engine is closed; make a new one")
 
     # -------------------------------------------------------------- asking the writer
 
@@ -117,6 +127,7 @@ class Runtime:
         tenant: str | None = None,
     ) -> list[Outcome]:
         """Commit these together with whatever else is queued; or inside the caller's own transaction."""
+        self.check_open()
         if connection is None:
             return self.committer.perform(submissions)
         played = Played()
@@ -135,9 +146,13 @@ class Runtime:
     ) -> list[Submission]:
         """Play what `find` finds, in the transaction that found it and holds its trees; what has no outcome
         belongs to a tree that cannot be read. For changes that nothing follows from: nobody is told."""
+        self.check_open()
         played = Played()
-        store = self.store
-        with store.transaction() if connection is None else store.joined(connection, tenant=tenant) as tx:
+        with (
+            self.store.transaction()
+            if connection is None
+            else self.store.joined(connection, tenant=tenant) as tx
+        ):
             found = find(tx)
             if found:
                 self.step.play(tx, found, played, held=frozenset(s.root for s in found), wait=True)
@@ -162,7 +177,32 @@ class Runtime:
         observer.attached(self._load)
         self.observers.add(observer)
 
+    def deployed(self, definition_ids: Iterable[str]) -> None:
+        """Look at what was just deployed for external work that a handler here seems to be meant for."""
+        kept = (self.cache.get(definition_id) for definition_id in definition_ids)
+        for graph in (compiled.graph for compiled in kept if compiled is not None):
+            for node in graph.nodes.values():
+                if isinstance(node.spec, Work) and node.spec.external:
+                    self._note_external(node.spec.topic, f"{node.id!r} of {graph.key!r}")
+
+    def _note_external(self, topic: str, where: str) -> None:
+        is_new = topic not in self._external
+        self._external[topic] = where
+        if is_new and topic in self.handlers:
+            self.tell_external(topic)
+
+    def tell_external(self, topic: str) -> None:
+        """A handler is never called for external work, and nothing else would say so."""
+        if topic in self._external:
+            logger.warning(
+                "the handler for %r is not called for %s: that is external work, which waits for "
+                "engine.external.fetch; model it without external, or leave the handler out",
+                topic,
+                self._external[topic],
+            )
+
     def _load(self) -> Load:
+        self.check_open()
         with self.store.reading() as tx:
             return read_load(tx)
 
@@ -175,6 +215,7 @@ class Runtime:
     @contextmanager
     def sharing(self, tenant: str) -> Iterator[sa.Connection]:
         """A transaction for `connection=` that we commit ourselves: what follows is done when it is over."""
+        self.check_open()
         following: list[Callable[[], None]] = []
         with self.store.transaction(tenant=tenant) as tx:
             tx.connection.info[FOLLOWING] = following
@@ -190,7 +231,7 @@ class Runtime:
         """The caller commits when it likes; then the services are told and waits are looked at again."""
 
         def told() -> None:
-            if self._closed.is_set():  # who opens the database next finds it by looking
+            if self._closing.is_set():  # who opens the database next finds it by looking
                 return
             if played.changes:
                 self.observers.committed(played.changes, played.instances)
@@ -212,6 +253,7 @@ class Runtime:
 
     def run_until_idle(self) -> int:
         """Everything that can be done now, in this thread; how many steps."""
+        self.check_open()
         steps = 0
         while True:
             done = (
@@ -323,6 +365,7 @@ class Runtime:
 
     def start(self, only: Sequence[str] | None = None, types: Sequence[str] = ()) -> None:
         """All services or some; `types`: take on only work whose topic begins with one of these."""
+        self.check_open()
         if self._services is not None:
             raise ConflictError("the services of this engine are running already")
         if types:
@@ -351,8 +394,12 @@ class Runtime:
         self.committer.stop()
 
     def close(self) -> None:
-        self._closed.set()
+        """What runs may finish first, and commit. Once more does nothing."""
+        if self._is_closed:
+            return
+        self._closing.set()
         self.stop()
+        self._is_closed = True
         if self._publisher is not None:
             self._publisher.close()
         self.store.close()

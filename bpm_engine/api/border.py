@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -33,6 +34,8 @@ class Border:
         self._limits = limits
 
     def name(self, value: object, what: str) -> str:
+        if not isinstance(value, str):
+            raise InvalidInputError(f"{what} must be a text that is not empty, not {value!r:.40}")
         return check_name(value, self._limits, what=what)
 
     def optional_name(self, value: object, what: str) -> str | None:
@@ -122,3 +125,27 @@ class Border:
                 f"connection leads to {value.dialect.name}, but the engine works on {dialect}; "
                 "it must be a connection to the engine's own database"
             )
+        if value.closed:
+            raise InvalidInputError("connection is closed already; call while its block lasts")
+
+    def same_file(self, theirs: sa.URL, ours: sa.URL) -> None:
+        """An address without a file says nothing: such connections may be made by a function."""
+        if theirs.database in (None, "", ":memory:") or str(theirs.database).startswith("file:"):
+            return
+        if ours.database in (None, "", ":memory:"):
+            raise InvalidInputError(
+                f"connection leads to the file {theirs.database}, but the engine works in memory; "
+                "take the connection of engine.begin()"
+            )
+        if not _is_same_file(str(theirs.database), str(ours.database)):
+            raise InvalidInputError(
+                f"connection leads to the file {theirs.database}, but the engine works on {ours.database}; "
+                "it must be a connection to the engine's own database"
+            )
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    try:
+        return Path(one).samefile(other)
+    except OSError:  # a database that nobody has written yet is no file
+        return Path(one).absolute() == Path(other).absolute()

@@ -16,7 +16,7 @@ from bpm_engine.api.border import Border
 from bpm_engine.core.changes import Applied, Outcome, Refused
 from bpm_engine.core.state import Instance
 from bpm_engine.core.stimuli import Stimulus
-from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from bpm_engine.errors import ConflictError, EngineError, InvalidInputError, NotFoundError, UnavailableError
 from bpm_engine.runtime import Runtime
 from bpm_engine.services.admission import Kind
 from bpm_engine.services.intake import BUFFER_FULL
@@ -30,6 +30,7 @@ BAD_INPUT = frozenset(
 )
 LOOKS = 6  # at what a change has led to
 PAUSE = 0.01  # seconds after the first look that failed, doubled with each
+KNOWN = "bpm_engine.known"  # on a caller's connection: the database to which it was seen to lead
 T = TypeVar("T")
 
 
@@ -78,7 +79,7 @@ class Caller:
     def instance(self, tx: Transaction, instance_id: str) -> Instance:
         found = search.get_instance(tx, self.tenant, instance_id)
         if found is None:
-            raise NotFoundError(f"there is no instance {instance_id!r:.80}")
+            raise missing("instance", instance_id)
         return found
 
     def ask(
@@ -118,9 +119,22 @@ class Caller:
         )
 
     def _check(self, connection: sa.Connection | None) -> None:
+        self.runtime.check_open()
         if connection is not None:
-            self.border.connection(connection, self.runtime.store.database.engine.dialect.name)
-            self.runtime.store.open()
+            store = self.runtime.store
+            self.border.connection(connection, store.database.engine.dialect.name)
+            store.open()
+            if store.database.is_embedded and connection.info.get(KNOWN) != store.config.url:
+                self.border.same_file(connection.engine.url, sa.make_url(store.config.url))
+                connection.info[KNOWN] = store.config.url
+
+
+def missing(what: str, given: object) -> EngineError:
+    """The refusal of an id that nothing has, or that is none."""
+    if isinstance(given, str):
+        return NotFoundError(f"there is no {what} {given!r:.80}")
+    advice = "; give its .id" if hasattr(given, "id") else ""
+    return InvalidInputError(f"the id of the {what} must be a text, not {type(given).__name__}{advice}")
 
 
 def _refuse(outcome: Outcome, about: str) -> NoReturn:

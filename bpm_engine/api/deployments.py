@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from datetime import datetime
 from pathlib import Path
 
@@ -10,16 +9,17 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from bpm_engine.api.caller import Caller
+from bpm_engine.api.sources import read_source
 from bpm_engine.api.views import Deployment, definition_view
 from bpm_engine.bpmn import load
-from bpm_engine.bpmn.document import Limits
+from bpm_engine.bpmn.document import Limits, decoded
 from bpm_engine.bpmn.graph import Graph, MessageEvent, Node, SignalEvent, TimerEvent
 from bpm_engine.bpmn.load import Loaded
 from bpm_engine.core import starting, timing
 from bpm_engine.core.state import SubscriptionKind
 from bpm_engine.crash import crash_point, declare
-from bpm_engine.errors import ConflictError, DefinitionError, InvalidInputError
-from bpm_engine.problems import error
+from bpm_engine.errors import ConflictError, DefinitionError
+from bpm_engine.problems import Problem, error
 from bpm_engine.services.admission import Kind
 from bpm_engine.services.step import new_id
 from bpm_engine.store import definitions, messages, timers
@@ -53,7 +53,7 @@ class Deployments:
         self._caller.border.names(actor=actor)
         data, name = read_source(source)
         loaded = self._checked(data, name)
-        xml = _text(data)
+        xml = data if isinstance(data, str) else decoded(data)
         for _ in range(ATTEMPTS):
             try:
                 with self._caller.turn(Kind.DEPLOYMENT, connection), self._caller.writing(connection) as tx:
@@ -76,8 +76,7 @@ class Deployments:
         if mode == "refuse" and any(p.trace for p in loaded.problems):
             raise DefinitionError(loaded.problems, name or None)
         if not any(graph.executable for graph in loaded.graphs):
-            problem = NOTHING_EXECUTABLE.at("no process in this file can be executed")
-            raise DefinitionError([*loaded.problems, problem], name or None)
+            raise DefinitionError([*loaded.problems, nothing_executable(loaded)], name or None)
         return loaded
 
     def _write(
@@ -113,24 +112,14 @@ class Deployments:
         return [(row, graphs[row.key]) for row in rows]
 
 
-def read_source(source: str | bytes | Path) -> tuple[str | bytes, str]:
-    """A path, or the file's text or bytes: text that begins like XML is content."""
-    if isinstance(source, bytes):
-        return source, ""
-    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
-        return source, ""
-    try:
-        return Path(source).read_bytes(), str(source)
-    except (OSError, ValueError) as problem:
-        raise InvalidInputError(f"cannot read {str(source)[:200]!r}: {problem}") from None
-
-
-def _text(data: str | bytes) -> str:
-    """What was deployed, as the text that is kept: XML here is UTF-8, or UTF-16 with its mark."""
-    if isinstance(data, str):
-        return data
-    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return data.decode("utf-16" if marked else "utf-8-sig")
+def nothing_executable(loaded: Loaded) -> Problem:
+    """At the first process that there is."""
+    words = "no process in this file can be executed"
+    processes = loaded.definitions.processes if loaded.definitions is not None else ()
+    if not processes:
+        return NOTHING_EXECUTABLE.at(words, hint='Add a process with isExecutable="true".')
+    first = processes[0]
+    return NOTHING_EXECUTABLE.at(words, element_id=first.id, line=first.line)
 
 
 def close_starts(tx: Transaction, tenant_id: str, key: str) -> None:

@@ -13,6 +13,7 @@ SHOWN = 10
 
 def examine(caller: Caller) -> list[Finding]:
     """Read-only, one query per invariant, for the caller's tenant."""
+    caller.runtime.check_open()
     findings = []
     limits = {"recoveries": caller.config.recoveries}
     with caller.runtime.store.surveying(tenant=caller.tenant) as tx:

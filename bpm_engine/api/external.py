@@ -180,6 +180,10 @@ class External:
         with self._caller.reading(connection) as tx:
             token = None if claim is None else lookup.get_token(tx, self._caller.tenant, claim.token_id)
         if claim is None or token is None:
+            if not isinstance(lock, str):
+                raise InvalidInputError(
+                    f"the lock must be a text, the task's .lock, not {type(lock).__name__}"
+                )
             raise NotFoundError(f"there is no external task with the lock {lock!r:.120}")
         return claim, token
 

@@ -13,7 +13,7 @@ from typing import Any, Unpack, overload
 
 import sqlalchemy as sa
 
-from bpm_engine.api.caller import Caller
+from bpm_engine.api.caller import Caller, missing
 from bpm_engine.api.filters import IncidentFilters, incident_filter
 from bpm_engine.api.tasks import task_views
 from bpm_engine.api.views import AttemptView, IncidentView, Page, TaskView, attempt_view, incident_view
@@ -227,7 +227,7 @@ class Incidents:
         """Also one that was dealt with: whoever comes second meets a conflict."""
         found = incidents.get_incident(tx, self._caller.tenant, incident_id)
         if found is None:
-            raise NotFoundError(f"there is no incident {incident_id!r:.80}")
+            raise missing("incident", incident_id)
         return found
 
     def _token(self, incident_id: str, connection: sa.Connection | None) -> Token:

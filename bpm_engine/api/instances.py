@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack, overload
 
 import sqlalchemy as sa
 
-from bpm_engine.api.caller import Caller
+from bpm_engine.api.caller import Caller, missing
 from bpm_engine.api.explanations import InstanceExplanation, explain_instance
 from bpm_engine.api.filters import InstanceFilters, instance_filter
 from bpm_engine.api.migrations import Migrations, MigrationView
@@ -26,7 +26,7 @@ from bpm_engine.core.stimuli import (
     TokensMoved,
     VariablesSet,
 )
-from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError
+from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.services.about import about_instance
 from bpm_engine.store import lookup, search
 from bpm_engine.store import retention as removal
@@ -283,7 +283,7 @@ class Instances:
         with self._caller.writing(connection) as tx:
             top = lookup.get_any_instance(tx, self._caller.tenant, instance_id)
             if top is None:
-                raise NotFoundError(f"there is no instance {instance_id!r:.80}")
+                raise missing("instance", instance_id)
             if top.depth > 0:
                 raise ConflictError(
                     f"instance {instance_id} was called by another; purge the top, {top.root_instance_id}"

@@ -6,7 +6,7 @@ import logging
 
 import sqlalchemy as sa
 
-from bpm_engine.api.caller import Caller
+from bpm_engine.api.caller import Caller, missing
 from bpm_engine.api.views import EventView, Page, event_view
 from bpm_engine.errors import NotFoundError
 from bpm_engine.store import outbox, search
@@ -98,5 +98,5 @@ class Outbox:
 def _known(event_id: str) -> str:
     known = identifier(event_id)
     if known is None:
-        raise NotFoundError(f"there is no dead event {event_id!r:.80}")
+        raise missing("dead event", event_id)
     return known

@@ -10,10 +10,10 @@ from typing import get_args
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from bpm_engine.api.caller import Caller
+from bpm_engine.api.caller import Caller, missing
 from bpm_engine.api.views import Page, ScheduleView, schedule_view
 from bpm_engine.core.timing import CatchUp
-from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError
+from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.services.schedules import upcoming
 from bpm_engine.store import lookup, search, timers
 from bpm_engine.store.schema import ScheduleStatus
@@ -110,5 +110,5 @@ class Schedules:
     def _known(self, tx: Transaction, schedule_id: str) -> Schedule:
         found = lookup.get_schedule(tx, self._caller.tenant, schedule_id)
         if found is None:
-            raise NotFoundError(f"there is no schedule {schedule_id!r:.80}")
+            raise missing("schedule", schedule_id)
         return found

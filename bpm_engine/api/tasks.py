@@ -13,7 +13,7 @@ from typing import Any, Unpack, overload
 
 import sqlalchemy as sa
 
-from bpm_engine.api.caller import Caller
+from bpm_engine.api.caller import Caller, missing
 from bpm_engine.api.filters import TaskFilters, task_filter
 from bpm_engine.api.views import CommentView, Page, TaskView, comment_view, task_view
 from bpm_engine.bpmn.graph import Human
@@ -21,7 +21,7 @@ from bpm_engine.bpmn.model import FormField
 from bpm_engine.core.changes import Applied
 from bpm_engine.core.state import HumanTask, LogKind, TaskStatus, Variables
 from bpm_engine.core.stimuli import TaskChange, TaskChanged, TaskCommented, TaskCompleted
-from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from bpm_engine.errors import ConflictError, InvalidInputError, UnavailableError
 from bpm_engine.services.definitions import Lookup
 from bpm_engine.services.step import Submission
 from bpm_engine.store import log, lookup, tasks
@@ -350,7 +350,7 @@ class Tasks:
     def _known(self, tx: Transaction, task_id: str) -> ListedTask:
         found = tasks.get_task(tx, self._caller.tenant, task_id)
         if found is None:
-            raise NotFoundError(f"there is no task {task_id!r:.80}")
+            raise missing("task", task_id)
         return found
 
 

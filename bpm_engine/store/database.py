@@ -88,6 +88,9 @@ class Database(Protocol):
 
     def classify(self, error: sa.exc.SQLAlchemyError) -> Failure: ...
 
+    def lacks_tables(self, error: sa.exc.DBAPIError) -> bool:
+        """Whether it says that a table is not there: the connection leads to another database."""
+
     def now(self, connection: sa.Connection) -> datetime: ...
 
     def ready_of_topics(

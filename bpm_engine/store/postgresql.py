@@ -38,6 +38,7 @@ Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)  # witho
 RETRY = ("40001", "40P01", "55P03")
 AWAY = ("08", "57P0", "53300", "25P03", "57014")  # by beginning: connection, shutdown, too many, timeouts
 FULL = ("53100", "53200")
+UNDEFINED_TABLE = "42P01"
 RESTING_SINCE = "bpm_engine.resting_since"
 RESTED = 1.0  # seconds in the pool after which a connection is tested before it is used
 # A plan that was made for small tables is kept while they grow, until the server takes statistics: for a
@@ -239,6 +240,9 @@ class PostgreSQL:
         if code in FULL:
             return Failure.FULL
         return Failure.UNAVAILABLE if code.startswith(AWAY) else Failure.BUG
+
+    def lacks_tables(self, error: sa.exc.DBAPIError) -> bool:
+        return getattr(error.orig, "sqlstate", None) == UNDEFINED_TABLE
 
     def now(self, connection: sa.Connection) -> datetime:
         return self._clock.read(connection)

@@ -191,6 +191,9 @@ class SQLite:
         if wanted:
             raise InvalidInputError("row-level security needs PostgreSQL; SQLite has none")
 
+    def lacks_tables(self, error: sa.exc.DBAPIError) -> bool:
+        return str(error.orig).startswith("no such table")
+
     def classify(self, error: sa.exc.SQLAlchemyError) -> Failure:
         if isinstance(error, sa.exc.TimeoutError):
             return Failure.UNAVAILABLE

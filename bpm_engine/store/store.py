@@ -135,6 +135,7 @@ class Store:
         database = self.database
         with (
             self._errors(),
+            _of_this_database(database),
             database.joining(connection),
             connection.begin_nested(),
             database.as_tenant(connection, tenant),
@@ -188,3 +189,17 @@ def _roll_back(connection: sa.Connection) -> None:
         connection.rollback()
     except sa.exc.DBAPIError:
         connection.invalidate()
+
+
+@contextmanager
+def _of_this_database(database: Database) -> Iterator[None]:
+    """A caller's connection may lead elsewhere; where our tables are missing it does."""
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        if not database.lacks_tables(error):
+            raise
+        raise InvalidInputError(
+            "connection leads to a database without the engine's tables; it must be a connection to the "
+            "engine's own database, such as that of engine.begin()"
+        ) from None

@@ -25,6 +25,19 @@ DEFAULT_LIMITS = Limits()
 EARLIEST = datetime(1, 1, 2, tzinfo=UTC)  # a day from the edge, so that no time zone can push it over
 EXACT = 2.0**53  # from here on every float is a whole number
 PATH = 200  # characters of the path to a value, in a refusal
+ADVICE = {  # how people usually write what JSON does not have, by its type
+    "datetime": "; write it as text by .isoformat()",
+    "date": "; write it as text by .isoformat()",
+    "time": "; write it as text by .isoformat()",
+    "timedelta": "; write it as a number by .total_seconds()",
+    "Decimal": "; write it as text by str()",
+    "UUID": "; write it as text by str()",
+    "PosixPath": "; write it as text by str()",
+    "WindowsPath": "; write it as text by str()",
+    "bytes": "; write it as text by .decode() or base64.b64encode(…).decode()",
+    "set": "; write it as a list by list() or sorted()",
+    "frozenset": "; write it as a list by list() or sorted()",
+}
 _UNTRUE_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -137,7 +150,8 @@ def _check(value: Any, where: str, limits: Limits, depth: int) -> bool:
             members = [_check_member(key, item, where, limits, depth) for key, item in value.items()]
             return any(members) or type(value) is not dict
         case _:
-            raise InvalidInputError(f"{where} is a {type(value).__name__}, which JSON does not have")
+            kind = type(value).__name__
+            raise InvalidInputError(f"{where} is a {kind}, which JSON does not have{ADVICE.get(kind, '')}")
 
 
 def _check_member(key: object, item: Any, where: str, limits: Limits, depth: int) -> bool:

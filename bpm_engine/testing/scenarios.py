@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bpm_engine.api.deployments import read_source
+from bpm_engine.api.sources import read_source
 from bpm_engine.bpmn import load
 from bpm_engine.bpmn.graph import Flow, Graph, Work
 from bpm_engine.core.state import Variables

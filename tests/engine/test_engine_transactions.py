@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -142,6 +143,61 @@ def test_a_connection_to_another_kind_of_database_is_refused(embedded: Engine) -
     ):
         embedded.start("p", {"amount": 1}, connection=connection)
     elsewhere.dispose()
+
+
+def _refused(engine: Engine, url: str, words: str) -> None:
+    elsewhere = sa.create_engine(url)
+    with elsewhere.connect() as connection, pytest.raises(InvalidInputError, match=words) as refused:
+        engine.start("p", {"amount": 1}, connection=connection)
+    elsewhere.dispose()
+    assert "SELECT" not in str(refused.value)
+
+
+def test_a_connection_to_another_database_is_refused(tmp_path: Path) -> None:
+    with Engine(tmp_path / "bpm.db") as engine, Engine(tmp_path / "other.db") as other:
+        engine.deploy(HUMAN)
+        other.deploy(HUMAN)
+        _refused(
+            engine, f"sqlite:///{tmp_path}/other.db", r"leads to the file .*other\.db, but .* on .*bpm\.db"
+        )
+        _refused(engine, f"sqlite:///{tmp_path}/new.db", r"leads to the file .*new\.db")
+        _refused(engine, "sqlite://", r"without the engine's tables; .* engine\.begin\(\)")
+        assert other.instances.count() == engine.instances.count() == 0
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_database_without_our_tables_is_refused_in_words(embedded: Engine, url: str) -> None:
+    elsewhere = sa.make_url(driver_url(url)).set(database="postgres")
+    _refused(embedded, elsewhere.render_as_string(hide_password=False), "without the engine's tables")
+
+
+def test_no_file_is_the_database_of_an_engine_in_memory(tmp_path: Path) -> None:
+    engine = TestEngine(HUMAN)
+    _refused(
+        engine, f"sqlite:///{tmp_path}/bpm.db", r"works in memory; take the connection of engine\.begin\(\)"
+    )
+    with engine.begin() as connection:
+        engine.start("p", {"amount": 1}, connection=connection)
+    assert engine.instances.count() == 1
+
+
+def test_the_same_file_by_another_name_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "bpm.db")
+    with Engine(tmp_path / "bpm.db") as engine:
+        engine.deploy(HUMAN)
+        own = sa.create_engine(f"sqlite:///{tmp_path}/link.db")
+        with own.begin() as connection:
+            engine.start("p", {"amount": 1}, connection=connection)
+        own.dispose()
+        assert engine.instances.count() == 1
+
+
+def test_a_closed_connection_is_refused() -> None:
+    engine = TestEngine(HUMAN)
+    with engine.begin() as connection:
+        pass
+    with pytest.raises(InvalidInputError, match="connection is closed already"):
+        engine.start("p", {"amount": 1}, connection=connection)
 
 
 def test_a_buffered_message_reaches_a_wait_of_a_shared_transaction(engine: Engine) -> None:
