@@ -329,6 +329,8 @@ class MultiInstance:
     output_data: str | None = None
     input_item: str | None = None  # inputDataItem's name
     output_item: str | None = None
+    input_item_id: str | None = None  # by which data associations refer to it
+    output_item_id: str | None = None
     behavior: Literal["None", "One", "All", "Complex"] = "All"
     one_event: str | None = None
     none_event: str | None = None

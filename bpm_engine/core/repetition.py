@@ -19,7 +19,7 @@ from bpm_engine.core.behaviours.activities import LOOP_COUNTER, goes_on
 from bpm_engine.core.draft import Touched
 from bpm_engine.core.effects import OpenLoop, OpenRepetition
 from bpm_engine.core.state import Json, Phase, Scope, Token, TokenState, Variables, Waiting
-from bpm_engine.core.variables import STANDARD_COUNTERS
+from bpm_engine.core.variables import STANDARD_COUNTERS, TERMINATED
 
 if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
@@ -177,7 +177,8 @@ def _counters(scope: Scope) -> dict[str, int]:
 def _attributes(scope: Scope) -> Variables:
     """The counters by all their names: before variables of these names that a run has brought along."""
     counters = _counters(scope)
-    return {**counters, **{name: counters[ours] for name, ours in STANDARD_COUNTERS.items()}}
+    standard = {name: counters[ours] for name, ours in STANDARD_COUNTERS.items()}
+    return {**counters, **standard, TERMINATED: 0}
 
 
 def _count_items(marking: Marking, scope_id: str, active: int = 0, completed: int = 0) -> None:

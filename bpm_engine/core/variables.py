@@ -23,6 +23,9 @@ STANDARD_COUNTERS = {
     "numberOfActiveInstances": "nrOfActiveInstances",
     "numberOfCompletedInstances": "nrOfCompletedInstances",
 }
+# None, whenever it can be asked for: what interrupts a run or throws out of it ends all of them, because
+# boundary events belong to the activity as a whole, and an operator cannot withdraw one item of several.
+TERMINATED = "numberOfTerminatedInstances"
 EXECUTION = "execution"
 
 
@@ -41,6 +44,8 @@ class View(Mapping[str, Json]):
                 return layer[name]
         if name in STANDARD_COUNTERS:
             return self[STANDARD_COUNTERS[name]]
+        if name == TERMINATED and "nrOfInstances" in self:
+            return 0
         if name == EXECUTION and self.place is not None:
             return _execution(*self.place)
         raise KeyError(name)
@@ -50,6 +55,8 @@ class View(Mapping[str, Json]):
             return True
         if name == EXECUTION:
             return self.place is not None
+        if name == TERMINATED:
+            return "nrOfInstances" in self
         return name in STANDARD_COUNTERS and STANDARD_COUNTERS[str(name)] in self
 
     def __iter__(self) -> Iterator[str]:

@@ -16,7 +16,13 @@ from bpm_engine.testing.shapes import Shapes
 from bpm_engine.testing.terrain import Place, Terrain
 
 GIVEN = frozenset(
-    {"loopCounter", "numberOfInstances", "numberOfActiveInstances", "numberOfCompletedInstances"}
+    {
+        "loopCounter",
+        "numberOfInstances",
+        "numberOfActiveInstances",
+        "numberOfCompletedInstances",
+        "numberOfTerminatedInstances",
+    }
 )
 NUMBER_TYPES = ("number", "integer", "long", "double", "decimal")
 

@@ -3,6 +3,8 @@
 A data object, property or data store reference is a variable of its scope, born with it. A data association
 between it and a data input or output of an activity (10.4.1) is a mapping. Written through a reference with
 a state, an object is in that state, which the variable `order_state` tells; read through one, it must be.
+Of a multi-instance activity, what fills its collection and what takes its results along are mappings of the
+activity as a whole; the other associations are made in each run, where the items are its variables (10.3.8).
 Associations that only draw a line, with no data input or output at the activity's end, as modellers write
 them, are documentation.
 """
@@ -42,6 +44,10 @@ def _store_name(reference: model.DataItem, definitions: model.Definitions) -> st
 def variable_name(item: model.DataItem) -> str:
     """The variable that a data item is: its name where that is an identifier, else its id made one."""
     return item.name if item.name.isidentifier() else re.sub(r"\W", "_", item.id)
+
+
+def identifier(name: str | None) -> str | None:
+    return None if name is None else name if name.isidentifier() else re.sub(r"\W", "_", name)
 
 
 @dataclass(slots=True)
@@ -145,18 +151,21 @@ def associated(
     names: DataNames,
     draft: Draft,
     texts: Texts,
-    first: tuple[Mappings, Mappings],
+    first: tuple[Mappings, Mappings] = ((), ()),
+    *,
+    as_a_whole: bool = False,
 ) -> Associated:
-    """The mappings of a node: those that are there first, then what its data associations amount to."""
+    """The mappings of a node: those that are there first, then what its data associations amount to.
+
+    Of a multi-instance activity these are the mappings of each run or, `as_a_whole`, those around all runs.
+    """
     inside = {item.id: variable_name(item) for item in _inside(node)}
     found = Associated(list(first[0]), list(first[1]))
-    variables = ChainMap(inside, names.variables)
+    variables = ChainMap(inside, _items_of_runs(node), names.variables)
     for association in node.data_associations:
-        pairs = (
-            list(_association(association, variables, node, draft, texts))
-            if _counts(association, inside)
-            else []
-        )
+        if not _counts(association, inside) or _is_around_runs(association, node) is not as_a_whole:
+            continue
+        pairs = list(_association(association, variables, node, draft, texts))
         if not pairs:
             continue
         if association.direction == "input":
@@ -178,6 +187,40 @@ def _counts(association: model.DataAssociation, inside: Mapping[str, str]) -> bo
     if association.direction == "input":
         return association.target in inside
     return any(source in inside for source in association.sources)
+
+
+def _is_around_runs(association: model.DataAssociation, node: model.Activity | model.Event) -> bool:
+    """Whether it fills the collection that a multi-instance activity goes through, or takes along the one it
+    makes. Where a setting says what the results are collected in, the data output is each run's own."""
+    loop = _multi_instance(node)
+    if loop is None:
+        return False
+    if association.direction == "input":
+        return loop.input_data is not None and association.target == loop.input_data
+    return loop.output_data in association.sources and not loop.settings.output_collection
+
+
+def _items_of_runs(node: model.Activity | model.Event) -> dict[str, str]:
+    """The items that a run is given and makes: the one is a source, the other a target (10.3.8)."""
+    loop = _multi_instance(node)
+    if loop is None:
+        return {}
+    items = ((loop.input_item_id, input_variable(loop)), (loop.output_item_id, output_variable(loop)))
+    return {item: variable for item, variable in items if item and variable}
+
+
+def _multi_instance(node: model.Activity | model.Event) -> model.MultiInstance | None:
+    loop = node.loop if isinstance(node, model.Activity) else None
+    return loop if isinstance(loop, model.MultiInstance) else None
+
+
+def input_variable(loop: model.MultiInstance) -> str | None:
+    """The variable in which a run finds its item."""
+    return loop.settings.element_variable or identifier(loop.input_item)
+
+
+def output_variable(loop: model.MultiInstance) -> str | None:
+    return identifier(loop.output_item)
 
 
 def _uses(

@@ -1,19 +1,26 @@
 """Loop and multi-instance markers become a node of their own: `task#body`, a REPEAT around `task`.
 
 What surrounds the activity belongs to the body: flows, boundary events, deadline, asynchronous
-continuation, token quantities, what it emits. What happens in each run stays with the inner node:
-mappings, the work itself, and its compensation, because each completed run is undone on its own
-(10.7.1). As a compensation handler, it is the body that compensation runs.
+continuation, token quantities, what it emits, and the data associations of its collections. What happens
+in each run stays with the inner node: other mappings, the work itself, and its compensation, because each
+completed run is undone on its own (10.7.1). As a compensation handler, it is the body that compensation
+runs.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 
 from bpm_engine.bpmn import graph, model
-from bpm_engine.bpmn.compiling.data import DataNames, variable_name
+from bpm_engine.bpmn.compiling.data import (
+    DataNames,
+    associated,
+    identifier,
+    input_variable,
+    output_variable,
+    variable_name,
+)
 from bpm_engine.bpmn.compiling.draft import Draft, NodeDraft, ScopeDraft
 from bpm_engine.bpmn.compiling.events import Events
 from bpm_engine.bpmn.compiling.texts import Texts
@@ -74,6 +81,7 @@ class Repetition:
             else self._multi_instance(activity, loop)
         )
         body = _body_around(inner, spec)
+        self._associate(body, activity)
         self._draft.nodes[body.id] = body
         self._draft.scopes[body.id] = ScopeDraft(
             id=body.id, parent=outer.id, kind="repeat", nodes=[inner.id], starts=[inner.id]
@@ -82,6 +90,11 @@ class Repetition:
             self._draft.scopes[inner.id].parent = body.id
         inner.scope = body.id
         return body.id
+
+    def _associate(self, body: NodeDraft, activity: model.Activity) -> None:
+        found = associated(activity, self._data, self._draft, self._texts, as_a_whole=True)
+        body.inputs, body.outputs = tuple(found.inputs), tuple(found.outputs)
+        body.data = found.needs(activity.io)
 
     # -------------------------------------------------------------- standard loop
 
@@ -113,7 +126,7 @@ class Repetition:
             mode="sequential" if loop.sequential else "parallel",
             cardinality=cardinality,
             collection=collection,
-            element_variable=settings.element_variable or _identifier(loop.input_item),
+            element_variable=input_variable(loop),
             output_collection=settings.output_collection or self._output_collection(activity, loop),
             output_element=self._output_element(activity, loop),
             completion=self._texts.optional(loop.completion_condition, activity),
@@ -135,35 +148,46 @@ class Repetition:
             return self._texts.optional(loop.settings.collection, activity)
         if loop.input_data is None:
             return None
-        return self._variable(self._outside(activity, loop.input_data, "input"), activity)
+        return self._variable(self._source(activity, loop.input_data), activity)
 
     def _output_collection(self, activity: model.Activity, loop: model.MultiInstance) -> str | None:
         if loop.output_data is None:
             return None
-        return _identifier(self._outside(activity, loop.output_data, "output"))
+        return identifier(self._target(activity, loop.output_data))
 
     def _output_element(self, activity: model.Activity, loop: model.MultiInstance) -> Expression | None:
         if loop.settings.output_element:
             return self._texts.optional(loop.settings.output_element, activity)
-        item = _identifier(loop.output_item)
+        item = output_variable(loop)
         return self._variable(item, activity) if item else None
 
     def _variable(self, name: str, activity: model.Activity) -> Expression:
         return self._texts.expression(model.Text(name, line=activity.line), activity)
 
-    def _outside(self, activity: model.Activity, reference: str, direction: str) -> str:
-        """The variable behind a loop's data reference: what is associated with that data input or output.
+    def _source(self, activity: model.Activity, reference: str) -> str:
+        """The variable that a collection is read from: of a data input that is a mere copy, the original.
 
         What refers to no data item is a variable's name or an expression, as some engines allow.
         """
+        filled = [
+            association
+            for association in activity.data_associations
+            if association.direction == "input" and association.target == reference
+        ]
+        if filled and _is_copy(filled[-1]):
+            reference = filled[-1].sources[0]
+        return self._data.variables.get(reference) or _own_data(activity).get(reference) or reference
+
+    def _target(self, activity: model.Activity, reference: str) -> str:
+        """The variable that a collection is written to: a data output, from which associations take it
+        along; one that is not declared is what it is associated with."""
+        own = _own_data(activity)
+        if reference in own:
+            return own[reference]
         for association in activity.data_associations:
-            if association.direction == direction == "input" and association.target == reference:
-                reference = next(iter(association.sources), reference)
-            elif association.direction == direction == "output" and reference in association.sources:
+            if association.direction == "output" and reference in association.sources:
                 reference = association.target or reference
-        own = (*activity.io.inputs, *activity.io.outputs) if activity.io else ()
-        inside = {item.id: variable_name(item) for item in own}
-        return self._data.variables.get(reference) or inside.get(reference) or reference
+        return self._data.variables.get(reference) or reference
 
     def _thrown(self, reference: str | None, activity: model.Activity) -> graph.EventSpec | None:
         definition = self._draft.definitions.event_definitions.get(reference or "")
@@ -213,8 +237,13 @@ def _constant(expression: Expression) -> object:
         return None
 
 
-def _identifier(name: str | None) -> str | None:
-    return None if name is None else name if name.isidentifier() else re.sub(r"\W", "_", name)
+def _own_data(activity: model.Activity) -> dict[str, str]:
+    own = (*activity.io.inputs, *activity.io.outputs) if activity.io else ()
+    return {item.id: variable_name(item) for item in own}
+
+
+def _is_copy(association: model.DataAssociation) -> bool:
+    return bool(association.sources) and not (association.transformation or association.assignments)
 
 
 def _body_around(inner: NodeDraft, spec: graph.Repeat) -> NodeDraft:

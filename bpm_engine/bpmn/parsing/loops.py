@@ -33,6 +33,8 @@ def _multi_instance(reading: Reading, marker: etree._Element) -> MultiInstance:
         output_data=_data_reference(reading, marker, "loopDataOutputRef"),
         input_item=_item_name(reading, marker, "inputDataItem"),
         output_item=_item_name(reading, marker, "outputDataItem"),
+        input_item_id=_item_id(reading, marker, "inputDataItem"),
+        output_item_id=_item_id(reading, marker, "outputDataItem"),
         behavior=_behavior(marker),
         one_event=reading.reference(marker.get("oneBehaviorEventRef")),
         none_event=reading.reference(marker.get("noneBehaviorEventRef")),
@@ -53,6 +55,11 @@ def _data_reference(reading: Reading, marker: etree._Element, name: str) -> str 
 def _item_name(reading: Reading, marker: etree._Element, name: str) -> str | None:
     found = child(marker, name)
     return None if found is None else (found.get("name") or "").strip() or reading.identities.of(found)
+
+
+def _item_id(reading: Reading, marker: etree._Element, name: str) -> str | None:
+    found = child(marker, name)
+    return None if found is None else reading.identities.of(found)
 
 
 def _behavior(marker: etree._Element) -> Literal["None", "One", "All", "Complex"]:

@@ -169,7 +169,7 @@ def enter_repeat(visit: Visit) -> tuple[Effect, ...]:
     if count > most:
         raise Fault("TOO_MANY_REPETITIONS", f"{count} items are more than {most}")
     if count == 0:
-        return (*_empty_output(spec), Finish())
+        return _collected(visit, None if spec.output_collection is None else {spec.output_collection: []})
     return (OpenRepetition(count, items),)
 
 
@@ -177,7 +177,7 @@ def repeat_ended(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
     if isinstance(trigger, Undone):
         return (LeaveTransaction(),)
     assert isinstance(trigger, Ended)
-    return (Assign(trigger.result), Finish()) if trigger.result else (Finish(),)
+    return _collected(visit, trigger.result)
 
 
 def _begins(visit: Visit, spec: Repeat) -> bool:
@@ -211,8 +211,11 @@ def _cardinality(visit: Visit, spec: Repeat, items: list[Json] | None) -> int:
     return count
 
 
-def _empty_output(spec: Repeat) -> tuple[Effect, ...]:
-    return () if spec.output_collection is None else (Assign({spec.output_collection: []}),)
+def _collected(visit: Visit, output: Variables | None) -> tuple[Effect, ...]:
+    """The output collection is written outside; with output mappings, it is these that take it there."""
+    if visit.node.outputs or output is None:
+        return (Finish(output),)
+    return (Assign(output), Finish())
 
 
 # ------------------------------------------------------------------ calls
