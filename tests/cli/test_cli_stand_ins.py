@@ -97,7 +97,7 @@ def test_stand_ins_die_of_what_kills_until_it_is_an_incident_and_then_go(shell: 
         other = engine.start("risky", {"kills": True}).id
         assert {done_by(engine, "safe") for _ in range(5)} <= workers
         assert done_by(engine, "risky") not in workers, "good work of that topic is done all the same"
-        wait_until(lambda: said(shell).count("stand-in (pid") == 2, "two stand-ins have died")
+        wait_until(lambda: said(shell).count("stand-in (pid") >= 2, "two stand-ins have died")
         engine.instances.cancel(other)
         assert pids(at) == workers, "nobody else has"
         assert {each.code for each in engine.incidents.find().items} == {"worker_lost"}

@@ -58,13 +58,13 @@ def play(tree: Block, *, reload: bool) -> None:
     assert found.variables == expected.variables
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(trees())
 def test_a_migration_there_and_back_at_every_rest_changes_nothing(tree: Block) -> None:
     play(tree, reload=False)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(trees())
 def test_nor_does_it_with_no_more_rows_than_a_database_would_load(tree: Block) -> None:
     play(tree, reload=True)

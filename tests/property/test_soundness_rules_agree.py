@@ -62,7 +62,7 @@ def settled(found: Exploration) -> bool:
     return found.complete or found.growing is not None
 
 
-@settings(max_examples=1_500, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 7), st.integers(0, 5), st.booleans())
 def test_reduction_neither_hides_nor_invents_a_stuck_marking(
     seed: int, gates: int, extra: int, inclusive: bool
