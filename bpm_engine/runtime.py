@@ -109,14 +109,21 @@ class Runtime:
         if publisher is not None:
             self.outbox = OutboxDispatcher(self.store, publisher, _outbox_config(config, self))
         self._services: Services | None = None
+        self._process = 0  # in which they run
         self._external: dict[str, str] = {}  # topics of external work that was deployed here, and where it is
         self._closing = threading.Event()
         self._is_closed = False
 
     def check_open(self) -> None:
-        """What has not ended while `close` drains may still ask; afterwards nobody."""
+        """What has not ended while `close` drains may still ask; afterwards nobody. Nor may a process that
+        was forked from running services: their threads and the locks that they held are not in it."""
         if self._is_closed:
             raise EngineError("this engine is closed; make a new one")
+        if self._services is not None and os.getpid() != self._process:
+            raise ConflictError(
+                f"the services of this engine run in the process {self._process}, from which this one was "
+                "forked: make an Engine of its own after the fork"
+            )
 
     # -------------------------------------------------------------- asking the writer
 
@@ -374,6 +381,7 @@ class Runtime:
             self.committer.handoff = self.executor.handoff
             self.committer.undo_handoff = self.executor.reject
         COLLECTOR.slow_down(self.config.collector_threshold)
+        self._process = os.getpid()
         self.executor.start()
         self.committer.start(self.config.committers)
         self._services = Services(self.services(only), self.store.wakeups if self.config.wakeups else None)

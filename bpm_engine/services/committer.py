@@ -11,7 +11,6 @@ run again with jitter. When the answer of a COMMIT is lost, the log is read to s
 from __future__ import annotations
 
 import logging
-import os
 import random
 import threading
 from collections import deque
@@ -35,7 +34,7 @@ from bpm_engine.core.stimuli import (
     WorkFailed,
 )
 from bpm_engine.crash import crash_point, declare
-from bpm_engine.errors import ConflictError, EngineError, UnavailableError
+from bpm_engine.errors import EngineError, UnavailableError
 from bpm_engine.services.about import about_instance
 from bpm_engine.services.step import (
     Done,
@@ -103,7 +102,6 @@ class Committer:
         self._queued = threading.Condition()
         self._turn = threading.Lock()  # without threads of its own, one asking thread commits for all
         self._threads: list[threading.Thread] = []
-        self._process = 0  # in which they run
         self._stopping = False
 
     # -------------------------------------------------------------- asking
@@ -117,11 +115,6 @@ class Committer:
 
     def perform(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Queue, and wait until all are committed; raises what went wrong."""
-        if self._threads and os.getpid() != self._process:
-            raise ConflictError(
-                f"the services of this engine run in the process {self._process}, from which this one was "
-                "forked: make an Engine of its own after the fork"
-            )
         promises = [_Promise(submission) for submission in submissions]
         self.submit(submissions)
         if not self._threads:
@@ -398,7 +391,6 @@ class Committer:
 
     def start(self, threads: int) -> None:
         self._stopping = False
-        self._process = os.getpid()
         self._threads = [
             threading.Thread(target=self._run, name=f"bpm-committer-{n}", daemon=True) for n in range(threads)
         ]
