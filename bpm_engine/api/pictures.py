@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from bpm_engine.api.views import StepView
 from bpm_engine.bpmn import load, model
-from bpm_engine.bpmn.draw import Style, draw_svg
+from bpm_engine.bpmn.draw import Style, draw_svg, lay_out
 from bpm_engine.errors import DefinitionError
 
 DONE = Style(fill="#e3f5e9", stroke="#1a7f47")
@@ -25,13 +25,19 @@ RANK = ("failed", "running", "completed", "skipped", "cancelled")  # the first o
 Flow = model.SequenceFlow
 
 
-def draw_path(xml: str, steps: Sequence[StepView]) -> str:
-    """The picture of a definition as SVG, with the path of one instance in colour."""
+def draw_path(xml: str, steps: Sequence[StepView], *, layout: bool = False) -> str:
+    """The picture of a definition as SVG, the path of one instance in colour; `layout`: laid out anew."""
+    definitions = read(xml)
+    diagram = lay_out(definitions) if layout else None
+    return draw_svg(definitions, diagram, highlight=highlight(definitions, steps))
+
+
+def read(xml: str) -> model.Definitions:
+    """A definition as it was deployed."""
     loaded = load(xml, soundness=False)
-    definitions = loaded.definitions
-    if definitions is None:
+    if loaded.definitions is None:
         raise DefinitionError(loaded.problems)
-    return draw_svg(definitions, highlight=highlight(definitions, steps))
+    return loaded.definitions
 
 
 def highlight(definitions: model.Definitions, steps: Sequence[StepView]) -> dict[str, Style]:

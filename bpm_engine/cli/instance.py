@@ -7,14 +7,11 @@ from pathlib import Path
 import click
 
 from bpm_engine.api.explanations import InstanceExplanation
-from bpm_engine.api.pictures import highlight
+from bpm_engine.api.pictures import draw_path, read
 from bpm_engine.api.views import InstanceView, StepView, TokenView
-from bpm_engine.bpmn import load
-from bpm_engine.bpmn.draw import draw_svg, lay_out
 from bpm_engine.cli.session import Session
 from bpm_engine.cli.show import write_with_diagrams
 from bpm_engine.cli.tables import Column, compact, print_fields, print_heading, print_table
-from bpm_engine.errors import DefinitionError
 
 TOKEN_COLUMNS = [Column("node"), Column("state", "status"), Column("waiting for"), Column("error")]
 STEP_COLUMNS = [
@@ -24,8 +21,6 @@ STEP_COLUMNS = [
     Column("took", "number"),
     Column("attempts", "number"),
 ]
-
-
 EXPLAINED = ("event", "timer", "start")  # words that say nothing without a name, a key or a time
 
 
@@ -47,18 +42,11 @@ def show_instance(
 
 
 def _draw(xml: str, steps: tuple[StepView, ...], svg: Path | None, layout: bool, bpmn: Path | None) -> None:
-    data = xml.encode("utf-8-sig")  # its declaration may name another encoding, which it no longer has
-    loaded = load(data, soundness=False)
-    definitions = loaded.definitions
-    if definitions is None:
-        raise DefinitionError(loaded.problems)
     if svg is not None:
-        diagram = lay_out(definitions) if layout else None
-        drawn = draw_svg(definitions, diagram, highlight=highlight(definitions, steps))
-        svg.write_text(drawn, encoding="utf-8")
+        svg.write_text(draw_path(xml, steps, layout=layout), encoding="utf-8")
         click.echo(f"drawn into {click.format_filename(svg)}", err=True)
-    if bpmn is not None:
-        write_with_diagrams(data, definitions, bpmn)
+    if bpmn is not None:  # its declaration may name another encoding, which it no longer has
+        write_with_diagrams(xml.encode("utf-8-sig"), read(xml), bpmn)
 
 
 def _print(
