@@ -497,3 +497,14 @@ class Graph:
         none_starts = tuple(node for node in starts if isinstance(node.spec, Start) and not node.spec.events)
         object.__setattr__(self, "root", root)
         object.__setattr__(self, "none_starts", none_starts)
+
+    def handlers_beside(self, scope_id: str, thrower: str) -> tuple[str, ...]:
+        """The event sub-processes of a scope that what is thrown at this node of it can start: not the one
+        that throws, and none beside one that has interrupted the scope (13.5.4)."""
+        handlers = self.scopes[scope_id].handlers
+        if thrower not in handlers:
+            return handlers
+        starts = (self.nodes[node_id].spec for node_id in self.scopes[thrower].starts)
+        if any(isinstance(start, Start) and start.interrupting for start in starts):
+            return ()
+        return tuple(handler for handler in handlers if handler != thrower)

@@ -100,10 +100,8 @@ def find_catcher_around(marking: Marking, root: Scope, thrown: Thrown) -> Catche
 
 
 def _handler_starts(graph: Graph, scope: Scope, thrower: str) -> Iterable[Node]:
-    """The event sub-process that throws does not catch what it throws."""
-    for handler_id in graph.scopes[scope.node_id].handlers:
-        if handler_id != thrower:
-            yield from (graph.nodes[node_id] for node_id in graph.scopes[handler_id].starts)
+    for handler_id in graph.handlers_beside(scope.node_id, thrower):
+        yield from (graph.nodes[node_id] for node_id in graph.scopes[handler_id].starts)
 
 
 def _best(

@@ -139,15 +139,14 @@ def _uncaught_errors(graph: Graph) -> Iterator[Problem]:
 
 
 def _is_caught(graph: Graph, scope: Scope, code: str | None) -> bool:
-    """Outwards: the handlers of each scope but the one that throws, then the boundary of the scope.
+    """Outwards: the handlers of each scope that can still begin, then the boundary of the scope.
 
     A saga does not catch the error, but it means to fail by it, after undoing what was done.
     """
-    inside: str | None = None
+    inside = ""
     while True:
-        if scope.saga or any(
-            _handles(graph, handler, code) for handler in scope.handlers if handler != inside
-        ):
+        handlers = graph.handlers_beside(scope.id, inside)
+        if scope.saga or any(_handles(graph, handler, code) for handler in handlers):
             return True
         if scope.parent is None:
             return False

@@ -67,6 +67,15 @@ def test_a_handler_does_not_catch_what_it_throws_itself() -> None:
     assert [(p.code, p.element_id) for p in found] == [("ERROR_NOT_CAUGHT", "he")]
 
 
+def test_beside_a_handler_that_interrupts_no_other_catches_what_it_throws() -> None:
+    thrower = HANDLER.replace(
+        '<endEvent id="he"/>', '<endEvent id="he"><errorEventDefinition errorRef="e2"/></endEvent>'
+    )
+    other = HANDLER.replace('id="h', 'id="o').replace('Ref="h', 'Ref="o').replace('"e1"', '"e2"')
+    found = check_graph(compiled(throwing("e1", thrower + other)))
+    assert [(p.code, p.element_id) for p in found] == [("ERROR_NOT_CAUGHT", "he")]
+
+
 @pytest.mark.parametrize("topic", ["../x", "rm -rf /", "${topic}", "a;b", "9lives"])
 def test_a_topic_that_is_no_name_is_an_error(topic: str) -> None:
     found = check_graph(compiled(bpmn(f'<serviceTask id="t" bpm:topic="{topic}"/>')))
