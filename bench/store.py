@@ -11,13 +11,19 @@ started for the run.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
+import sqlite3
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psycopg
+import sqlalchemy as sa
 from _server import server_url  # also makes `support` importable
 from msgspec.structs import asdict
 from support import rows as sample
@@ -128,21 +134,67 @@ def by_hand(connection: psycopg.Connection, batches: list[Changes]) -> None:
         connection.commit()
 
 
-def measure(
-    ways: dict[str, tuple[Steps, Callable[[list[Changes]], None], float]], rounds: int
-) -> dict[str, float]:
+class ReadyMade:
+    """What the store sends to a database in this process, as its driver is given it: the statements and rows
+    of a batch each. Sending them again on the bare driver is the least that the store can take."""
+
+    def __init__(self, store: Store, batches: list[Changes]) -> None:
+        self._store = store
+        self._sent: list[list[tuple[str, Any]]] = []
+        engine = store.database.engine
+        sa.event.listen(engine, "before_cursor_execute", self._note)
+        for changes in batches:
+            self._sent.append([])
+            with contextlib.suppress(_TakenBackError), store.transaction() as tx:
+                changing.apply(tx, changes)
+                raise _TakenBackError
+        sa.event.remove(engine, "before_cursor_execute", self._note)
+
+    def _note(
+        self, connection: object, cursor: object, text: str, rows: Any, context: object, many: bool
+    ) -> None:
+        if many:
+            self._sent[-1].append((text, rows))
+
+    def send(self) -> None:
+        for statements in self._sent:
+            with self._store.transaction() as tx:
+                driver = tx.connection.connection.driver_connection
+                assert isinstance(driver, sqlite3.Connection)
+                for text, rows in statements:
+                    driver.executemany(text, rows)
+
+
+class _TakenBackError(Exception):
+    """Nothing of it is to stay."""
+
+
+@dataclass(frozen=True)
+class Way:
+    steps: Steps
+    run: Callable[[list[Changes]], None] | None = None  # None: by the bare driver, what the store has made
+    share: float = 1.0  # of the batches; the store writes the others
+
+    def ready(self, batches: list[Changes]) -> Callable[[], None]:
+        """To be timed."""
+        if self.run is None:
+            return ReadyMade(self.steps.store, batches).send
+        return functools.partial(self.run, batches)
+
+
+def measure(ways: dict[str, Way], rounds: int) -> dict[str, float]:
     """Microseconds per step of each way: the ways take turns, the median of the rounds counts."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
-        for name, (steps, run, share) in ways.items():
-            batches = list(steps.batches())
-            some = batches[: max(1, int(len(batches) * share))]
+        for name, way in ways.items():
+            batches = list(way.steps.batches())
+            some = batches[: max(1, int(len(batches) * way.share))]
             number = sum(len(batch.tokens.updated) for batch in some)
+            run = way.ready(some)
             begin = time.perf_counter()
-            run(some)
+            run()
             times[name].append((time.perf_counter() - begin) / number * 1e6)
-            rest = batches[len(some) :]
-            by_store(steps.store, rest)
+            by_store(way.steps.store, batches[len(some) :])
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -150,10 +202,11 @@ def compare_steps(postgresql: Store, sqlite: Store, number: int) -> None:
     with psycopg.connect(libpq_url(postgresql.config.url)) as connection:
         server, file = Steps(postgresql, number), Steps(sqlite, number)
         ways = {
-            "hand-written SQL": (server, lambda b: by_hand(connection, b), 1.0),
-            "store": (server, lambda b: by_store(postgresql, b), 1.0),
-            "one transaction per step": (server, lambda b: one_by_one(postgresql, b), 0.0),
-            "store on SQLite": (file, lambda b: by_store(sqlite, b), 1.0),
+            "hand-written SQL": Way(server, functools.partial(by_hand, connection)),
+            "store": Way(server, functools.partial(by_store, postgresql)),
+            "one transaction per step": Way(server, functools.partial(one_by_one, postgresql), share=0),
+            "store on SQLite": Way(file, functools.partial(by_store, sqlite)),
+            "bare driver of SQLite": Way(file),
         }
         found = measure(ways, rounds=5)
     print(f"\nsteps in batches of {BATCH}, microseconds per step (median of 5 rounds of {number} steps)")
@@ -165,6 +218,7 @@ def compare_steps(postgresql: Store, sqlite: Store, number: int) -> None:
         f"  one by one / store              {found['one transaction per step'] / store:6.1f}   (at least 8)"
     )
     print(f"  SQLite / PostgreSQL             {found['store on SQLite'] / store:6.2f}   (at most 0.5)")
+    print(f"  its bare driver / PostgreSQL    {found['bare driver of SQLite'] / store:6.2f}")
     show_hot_ratio(postgresql)
 
 
