@@ -50,6 +50,8 @@ class Threads(Generic[T, R]):
         self._mark = (0, 0.0)  # how many were taken when, the last time that the pace was looked at
 
     def put(self, items: Sequence[T]) -> None:
+        if not items:  # no thread begins that might never be needed, nor closed
+            return
         with self._changed:
             if not self._items:
                 self._mark = (self._taken, monotonic())

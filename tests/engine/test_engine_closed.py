@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.databases import ALL
 from support.samples import WORK
 
-from bpm_engine import Engine, EngineError, Work
+from bpm_engine import Config, Engine, EngineError, Work
 
 CALLS: dict[str, Callable[[Engine], object]] = {
     "deploy": lambda engine: engine.deploy(WORK),
@@ -75,3 +78,30 @@ def test_a_handler_that_runs_while_the_engine_closes_asks_and_commits(tmp_path: 
     with Engine(url) as another:
         ended = another.instances.get(instance)
     assert (ended.status, ended.variables) == ("Completed", {"status": "Running"})
+
+
+@pytest.mark.parametrize("database", ALL)
+@pytest.mark.parametrize("runs", [False, True], ids=["only called", "with services"])
+def test_what_was_an_engine_leaves_no_thread_and_no_memory(
+    database: str, runs: bool, url_of: Callable[[str], str]
+) -> None:
+    """An application may open one for each request, and a test suite thousands."""
+    before, ran = set(threading.enumerate()), threading.Event()
+    engine = Engine(url_of(database), config=Config(auto_migrate=True))
+    engine.handler("work")(lambda work: ran.set())
+    engine.deploy(WORK)
+    engine.start("p")
+    engine.send_message("paid", "A-1")
+    if runs:
+        with engine.running():
+            assert ran.wait(60)
+    else:
+        engine.run_until_idle()
+    engine.close()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(30)  # those of handlers are told to end, not waited for
+        assert not thread.is_alive(), thread.name
+    runtime = weakref.ref(engine._runtime)
+    del engine
+    gc.collect()
+    assert runtime() is None
