@@ -163,7 +163,7 @@ class Engine:
                 limit=limit,
                 transactional=transactional,
             )
-            self._runtime.tell_external(topic)
+            self._runtime.external.warn(topic)
             return function
 
         return register

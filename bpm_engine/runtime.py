@@ -5,56 +5,48 @@ Constructing opens nothing: no connection, no thread. The first call that needs 
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TypeVar
 from uuid import uuid4
 
 import sqlalchemy as sa
 
-from bpm_engine.bpmn.graph import Work
 from bpm_engine.config import Config
 from bpm_engine.core.changes import Applied, Outcome
-from bpm_engine.core.context import Limits
-from bpm_engine.core.retry import RetryPolicy
 from bpm_engine.errors import ConflictError, EngineError, InvalidInputError
 from bpm_engine.handlers import Handlers
 from bpm_engine.publishers.publisher import Publisher
 from bpm_engine.secrets import Resolver, Secrets
+from bpm_engine.services import settings
 from bpm_engine.services.admission import Turns
 from bpm_engine.services.collector import COLLECTOR
 from bpm_engine.services.committer import Committer, CommitterConfig
 from bpm_engine.services.correlation import Correlator
 from bpm_engine.services.definitions import GraphCache
-from bpm_engine.services.executor import Executor, ExecutorConfig
+from bpm_engine.services.executor import Executor
+from bpm_engine.services.external_topics import ExternalTopics
 from bpm_engine.services.loop import Health, Service, Services
 from bpm_engine.services.observer import Observer, Observers
-from bpm_engine.services.outbox import OutboxConfig, OutboxDispatcher
-from bpm_engine.services.retention import RetentionConfig, RetentionSweep
+from bpm_engine.services.outbox import OutboxDispatcher
+from bpm_engine.services.retention import RetentionSweep
 from bpm_engine.services.schedules import ScheduleSweep
-from bpm_engine.services.step import Played, Policy, Step, Submission
+from bpm_engine.services.step import Played, Step, Submission
 from bpm_engine.services.sweeps import RecoverySweep, TimerSweep, UnclaimedSweep
 from bpm_engine.store.clock import Clock
-from bpm_engine.store.config import Limits as ValueLimits
-from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.notifications import News
 from bpm_engine.store.statistics import Load, read_load
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
-from bpm_engine.tenants import PerTenant
 
 AFTER_COMMIT = 0.01  # seconds from the caller's COMMIT until services are told
 OUTBOX = "outbox"  # the one service that needs a publisher
 # Services that others bring along, so that nobody has to name them
 COMPANIONS = {"leases": "executor", "timeouts": "executor", "unclaimed": "recovery"}
 LOOK_FOR_UNCLAIMED = 60.0  # seconds: the longest between two looks for work that nobody takes
-T = TypeVar("T")
-logger = logging.getLogger("bpm_engine.engine")
 FOLLOWING = "bpm_engine.following"  # on a connection of `sharing`: what to do after its commit
 
 
@@ -68,17 +60,18 @@ class Runtime:
         secrets: Resolver | None = None,
     ) -> None:
         self.config = config
-        self.store = Store(_store_config(url, config), clock)
+        self.store = Store(settings.store_config(url, config), clock)
         self.handlers = Handlers()
+        self.external = ExternalTopics(self.handlers)
         self.cache = GraphCache()
-        self.settings = _per_tenant(config, lambda own: own)
+        self.settings = settings.per_tenant(config, lambda own: own)
         self.secrets = Secrets(secrets)
-        self.value_limits = _per_tenant(config, _value_limits)
+        self.value_limits = settings.per_tenant(config, settings.value_limits)
         self.worker = config.worker_id or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.observers = Observers()
         self.turns = Turns(config.latency, self.observers.refused)
         self.spares_lists = False  # by the age of work: whoever looks operates the engine
-        self.step = Step(self.cache, _policy(config, self.handlers))
+        self.step = Step(self.cache, settings.policy(config, self.handlers))
         self.committer = Committer(
             self.store,
             self.step,
@@ -91,7 +84,7 @@ class Runtime:
             self.committer,
             self.cache,
             self.handlers,
-            _executor_config(config, self),
+            settings.executor_config(config, self.worker, self.value_limits, self.secrets),
             paused=self.observers.paused,
         )
         self.correlator = Correlator(self.store, self.committer)
@@ -102,15 +95,14 @@ class Runtime:
             self.committer, self.executor.handles, timedelta(seconds=config.unclaimed)
         )
         self.retention = RetentionSweep(
-            self.store, _retention_config(config, has_publisher=publisher is not None)
+            self.store, settings.retention_config(config, has_publisher=publisher is not None)
         )
         self._publisher = publisher
         self.outbox: OutboxDispatcher | None = None  # without a publisher events wait for whoever has one
         if publisher is not None:
-            self.outbox = OutboxDispatcher(self.store, publisher, _outbox_config(config, self))
+            self.outbox = OutboxDispatcher(self.store, publisher, settings.outbox_config(config, self.worker))
         self._services: Services | None = None
         self._process = 0  # in which they run
-        self._external: dict[str, str] = {}  # topics of external work that was deployed here, and where it is
         self._closing = threading.Event()
         self._is_closed = False
 
@@ -187,26 +179,7 @@ class Runtime:
     def deployed(self, definition_ids: Iterable[str]) -> None:
         """Look at what was just deployed for external work that a handler here seems to be meant for."""
         kept = (self.cache.get(definition_id) for definition_id in definition_ids)
-        for graph in (compiled.graph for compiled in kept if compiled is not None):
-            for node in graph.nodes.values():
-                if isinstance(node.spec, Work) and node.spec.external:
-                    self._note_external(node.spec.topic, f"{node.id!r} of {graph.key!r}")
-
-    def _note_external(self, topic: str, where: str) -> None:
-        is_new = topic not in self._external
-        self._external[topic] = where
-        if is_new and topic in self.handlers:
-            self.tell_external(topic)
-
-    def tell_external(self, topic: str) -> None:
-        """A handler is never called for external work, and nothing else would say so."""
-        if topic in self._external:
-            logger.warning(
-                "the handler for %r is not called for %s: that is external work, which waits for "
-                "engine.external.fetch; model it without external, or leave the handler out",
-                topic,
-                self._external[topic],
-            )
+        self.external.note(compiled.graph for compiled in kept if compiled is not None)
 
     def _load(self) -> Load:
         self.check_open()
@@ -411,97 +384,3 @@ class Runtime:
         if self._publisher is not None:
             self._publisher.close()
         self.store.close()
-
-
-def _store_config(url: str, config: Config) -> StoreConfig:
-    return StoreConfig(
-        url=url,
-        direct_url=config.direct_url,
-        pool_size=config.pool_size,
-        pool_overflow=config.pool_overflow,
-        pool_timeout=config.pool_timeout,
-        pool_recycle=config.pool_recycle,
-        connect_timeout=config.connect_timeout,
-        statement_timeout=config.statement_timeout,
-        lock_timeout=config.lock_timeout,
-        idle_transaction_timeout=config.idle_transaction_timeout,
-        transaction_pooler=config.transaction_pooler,
-        allow_unsafe_durability=config.allow_unsafe_durability,
-        row_level_security=config.row_level_security,
-        sqlite_synchronous=config.sqlite_synchronous,
-        auto_migrate=config.auto_migrate,
-    )
-
-
-def _per_tenant(config: Config, make: Callable[[Config], T]) -> PerTenant[T]:
-    return PerTenant(make(config), {tenant: make(config.of(tenant)) for tenant in config.tenant_limits})
-
-
-def _value_limits(config: Config) -> ValueLimits:
-    return ValueLimits(
-        variables_bytes=config.variables_bytes,
-        variable_bytes=config.variable_bytes,
-        depth=config.variables_depth,
-        name_characters=config.name_characters,
-    )
-
-
-def _limits(config: Config) -> Limits:
-    return Limits(
-        steps=config.steps,
-        total_steps=config.total_steps,
-        tokens=config.tokens,
-        depth=config.call_depth,
-        repetitions=config.repetitions,
-        recoveries=config.recoveries,
-    )
-
-
-def _policy(config: Config, handlers: Handlers) -> Policy:
-    return Policy(
-        limits=_per_tenant(config, _limits),
-        retry=RetryPolicy(attempts=config.retry_attempts),
-        on_failure=config.on_failure,
-        retention=int(config.retention),
-        step_events=config.step_events,
-        handles=handlers.__contains__,
-        message_ttl=timedelta(seconds=config.message_ttl),
-        message_buffer=_per_tenant(config, lambda own: own.message_buffer),
-    )
-
-
-def _retention_config(config: Config, *, has_publisher: bool) -> RetentionConfig:
-    return RetentionConfig(
-        trees=config.retention_batch,
-        published=timedelta(seconds=config.outbox_purge),
-        has_publisher=has_publisher,
-    )
-
-
-def _outbox_config(config: Config, runtime: Runtime) -> OutboxConfig:
-    return OutboxConfig(
-        owner=runtime.worker,
-        source=config.outbox_source,
-        threads=config.outbox_threads,
-        batch=config.outbox_batch,
-        attempts=config.outbox_attempts,
-        lease=timedelta(seconds=config.outbox_lease),
-    )
-
-
-def _executor_config(config: Config, runtime: Runtime) -> ExecutorConfig:
-    return ExecutorConfig(
-        worker=runtime.worker,
-        threads=config.worker_threads,
-        tasks=config.worker_tasks,
-        lease=timedelta(seconds=config.lease),
-        extension=timedelta(seconds=config.lease_extension),
-        prefixes=config.worker_types,
-        missing_handler=config.missing_handler,
-        circuit_pause=config.circuit_pause,
-        retry_share=config.retry_share,
-        batch=2 * config.batch,  # one batch runs while another is committed
-        suspicion=_per_tenant(config, lambda own: max(1, own.recoveries // 5)),
-        limits=runtime.value_limits,
-        secrets=runtime.secrets,
-    )
