@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, TypedDict, Unpack
 
 from bpm_engine.api.border import Border
 from bpm_engine.core.state import InstanceStatus, TaskStatus
+from bpm_engine.errors import InvalidInputError
 from bpm_engine.store.incidents import IncidentFilter
 from bpm_engine.store.search import InstanceFilter
 from bpm_engine.store.tasks import TaskFilter
@@ -40,6 +42,7 @@ class InstanceFilters(ProcessFilters, total=False):
 
 
 def instance_filter(border: Border, **given: Unpack[InstanceFilters]) -> InstanceFilter:
+    _refuse_unknown(given, InstanceFilters)
     names = ("definition", "business_key", "subject", "correlation_id", "node", "parent")
     border.names(**{name: given.get(name) for name in names})
     status, variables = given.get("status"), given.get("variables")
@@ -83,6 +86,7 @@ class TaskFilters(TypedDict, total=False):
 
 
 def task_filter(border: Border, **given: Unpack[TaskFilters]) -> TaskFilter:
+    _refuse_unknown(given, TaskFilters)
     names = ("assignee", "owner", "candidate_user", "instance", "definition", "business_key", "node")
     border.names(**{name: given.get(name) for name in names})
     group, status = given.get("candidate_group"), given.get("status", TaskStatus.OPEN)
@@ -117,6 +121,7 @@ class IncidentFilters(TypedDict, total=False):
 
 
 def incident_filter(border: Border, **given: Unpack[IncidentFilters]) -> IncidentFilter:
+    _refuse_unknown(given, IncidentFilters)
     names = ("instance", "definition", "business_key", "node", "code")
     border.names(**{name: given.get(name) for name in names})
     return IncidentFilter(
@@ -128,3 +133,17 @@ def incident_filter(border: Border, **given: Unpack[IncidentFilters]) -> Inciden
         since_after=border.instant(given.get("since_after"), "since_after"),
         since_before=border.instant(given.get("since_before"), "since_before"),
     )
+
+
+def _refuse_unknown(given: Mapping[str, object], known: type) -> None:
+    """Left out, a name that is mistyped would widen what is found, and what is done to it."""
+    for name in given:
+        if name not in known.__annotations__:
+            near = get_close_matches(name, known.__annotations__, 1)
+            meant = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known.__annotations__)}"
+            raise InvalidInputError(f"there is no filter {name!r}; {meant}")
+
+
+def narrows(filters: InstanceFilters) -> bool:
+    """Whether anything is asked for at all."""
+    return any(value is not None and (name, value) != ("deleted", False) for name, value in filters.items())

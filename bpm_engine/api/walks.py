@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bpm_engine.api.caller import Caller
-from bpm_engine.api.filters import InstanceFilters, instance_filter
+from bpm_engine.api.filters import InstanceFilters, instance_filter, narrows
 from bpm_engine.errors import EngineError, InvalidInputError, UnavailableError
 from bpm_engine.store import search
 from bpm_engine.store.search import InstanceFilter
@@ -72,9 +72,11 @@ def walk(
 ) -> BatchReport:
     if ids is not None and filters:
         raise InvalidInputError("a batch takes ids or filters, not both")
-    if ids is None and not filters:
-        raise InvalidInputError("a batch needs filters or ids; status='Running' means all that run")
     wanted = instance_filter(caller.border, **filters)
+    if ids is None and not narrows(filters):
+        raise InvalidInputError(
+            "a batch needs ids, or a filter that is not None; status='Running' means all that run"
+        )
     way = _Walk(caller, wanted, operation, progress)
     return way.named(ids, cursor) if ids is not None else way.found(cursor)
 

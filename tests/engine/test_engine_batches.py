@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from itertools import accumulate
 
 import pytest
@@ -160,10 +161,34 @@ def test_ended_instances_are_deleted_and_purged(engine: Engine) -> None:
 
 
 def test_a_batch_without_any_filter_is_refused(engine: Engine) -> None:
-    with pytest.raises(InvalidInputError, match="needs filters or ids"):
-        engine.batches.cancel()
+    engine.deploy(HUMAN)
+    engine.start("p", business_key="A-1")
+    for nothing in ({}, {"business_key": None}, {"deleted": False, "status": None}):
+        with pytest.raises(InvalidInputError, match="a batch needs ids, or a filter that is not None"):
+            engine.batches.cancel(**nothing)  # type: ignore[arg-type]
+    assert engine.instances.count(status="Running") == 1
     with pytest.raises(InvalidInputError, match="ids or filters, not both"):
         engine.batches.cancel(ids=[], status="Running")
+
+
+def test_a_filter_that_does_not_exist_is_refused_with_the_nearest_one(engine: Engine) -> None:
+    """Left out, it would have the batch done to everything."""
+    engine.deploy(HUMAN)
+    engine.start("p", business_key="A-1")
+    calls: list[Callable[..., object]] = [
+        engine.batches.cancel,
+        engine.batches.delete,
+        engine.instances.count,
+        engine.tasks.count,
+        engine.incidents.count,
+        engine.incidents.retry_all,
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInputError, match="no filter 'busines_key'; did you mean 'business_key'"):
+            call(busines_key="A-2")
+    with pytest.raises(InvalidInputError, match="no filter 'colour'; there are status, version"):
+        engine.batches.cancel(colour="red")  # type: ignore[call-arg]
+    assert engine.instances.count(status="Running") == 1
 
 
 @pytest.mark.parametrize("given", [{"status": "Running"}, {"ids": ["x"]}])
