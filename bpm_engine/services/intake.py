@@ -101,7 +101,8 @@ def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) 
         return submissions
     for each in incoming:  # an attempt before this one may have been undone
         each.result, each.is_written = None, False
-    duplicates = _write(tx, [each for each in incoming if each.message_id is not None])
+    firsts = _firsts(incoming)
+    _write(tx, list(firsts.values()))
     takers = _takers(tx, [s.message for s in found if s.message is not None], submissions)
     ready = []
     begun: set[tuple[str, str | None]] = set()
@@ -113,7 +114,9 @@ def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) 
                 played.played.append(submission)
             else:
                 ready.append(submission)
-        elif message in duplicates:
+        elif message.message_id is not None and message.id not in firsts:
+            played.busy.append(submission)
+        elif message.message_id is not None and not message.is_written:
             _answer(submission, MessageResult.DUPLICATE, played)
         elif (taker := takers.get(message.id)) is None:
             _answer(submission, message.unclaimed(), played)
@@ -128,8 +131,18 @@ def receive(tx: Transaction, submissions: Sequence[Submission], played: Played) 
     return ready
 
 
-def _write(tx: Transaction, incoming: Sequence[Incoming]) -> list[Incoming]:
-    """Those that were here before."""
+def _firsts(incoming: Sequence[Incoming]) -> dict[str, Incoming]:
+    """By their rows' ids: the first of each id that senders gave. What becomes of it is not known before it
+    is committed, so the others come again: a duplicate of what was refused or dropped would be lost."""
+    firsts: dict[tuple[str, str, str], Incoming] = {}
+    for each in incoming:
+        if each.message_id is not None:
+            firsts.setdefault((each.tenant_id, each.name, each.message_id), each)
+    return {each.id: each for each in firsts.values()}
+
+
+def _write(tx: Transaction, incoming: Sequence[Incoming]) -> None:
+    """Those whose ids were here before are not written."""
     # In one order everywhere: two transactions with the same message ids must not wait for each other.
     ordered = sorted(incoming, key=lambda each: (each.tenant_id, each.name, each.message_id or ""))
     written = messages.add_messages(tx, [each.row(tx.now()) for each in ordered]) if ordered else frozenset()
@@ -137,7 +150,6 @@ def _write(tx: Transaction, incoming: Sequence[Incoming]) -> list[Incoming]:
         crash_point(RECEIVED)
     for each in ordered:
         each.is_written = each.id in written
-    return [each for each in ordered if not each.is_written]
 
 
 def _starts_from_buffer(submission: Submission) -> bool:

@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 from support.faulty import persistent
 from support.samples import HUMAN, LISTEN, PAPERS, STARTED_BY_MESSAGE, WAIT
+from support.workers import wait_until
 
 from bpm_engine import Engine, InvalidInputError, MessageResult, UnavailableError
 from bpm_engine.store.schema import message
@@ -132,6 +133,33 @@ def test_of_many_who_send_the_same_id_at_once_one_is_heard(engine: Engine) -> No
         sent = threads.map(lambda _: engine.send_message("paid", "A-1", message_id="m-1"), range(16))
         results = sorted(sent)
     assert results == ["delivered"] + ["duplicate"] * 15
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        pytest.param({"ttl": 0}, ["dropped", "dropped"], id="dropped"),
+        pytest.param({}, ["UnavailableError", "UnavailableError"], id="refused"),
+    ],
+)
+def test_of_two_with_one_id_in_one_batch_none_is_a_duplicate_of_what_is_not_kept(
+    opening: Callable[..., Engine], kept: dict[str, Any], told: list[str]
+) -> None:
+    engine = opening(message_buffer=1)
+    engine.send_message("paid")
+
+    def send(_: int) -> str:
+        try:
+            return str(engine.send_message("paid", "A-1", message_id="m-1", **kept))
+        except UnavailableError as error:
+            return type(error).__name__
+
+    committer = engine._runtime.committer
+    with ThreadPoolExecutor(2) as threads:
+        with committer._turn:  # so that both are in one batch
+            sent = threads.map(send, range(2))
+            wait_until(lambda: len(committer._queue) == 2, "both are queued")
+        assert list(sent) == told
 
 
 def test_messages_to_one_receiver_at_once_all_arrive_while_it_takes_more(engine: Engine) -> None:
