@@ -68,8 +68,9 @@ class Engine:
     ) -> None:
         """Opens nothing: the first call that needs the database does. A path is that of an SQLite file.
 
-        Settings come from the environment (BPM_…) unless `config` is given. Events go to `publisher`, by
-        default to the log. `secrets(name, tenant)` gives the value of `secret://name` to `work.secret`.
+        Settings come from the environment (BPM_…) unless `config` is given. Events go to `publisher`; without
+        one they wait in the outbox. `secrets(name, tenant)` gives the value of `secret://name` to
+        `work.secret`.
         """
         settings = config or Config.from_environment()
         self._use(Runtime(_address(url), settings, clock, publisher, secrets), tenant)
@@ -163,7 +164,7 @@ class Engine:
                 limit=limit,
                 transactional=transactional,
             )
-            self._runtime.external.warn(topic)
+            self._runtime.registered(topic)
             return function
 
         return register

@@ -148,7 +148,7 @@ class Work:
     variables: Variables
     properties: Mapping[str, str] = field(default_factory=dict)
     cancelled: bool = False  # refreshed with each lease extension
-    _heartbeat: Callable[[str], bool] = field(default=lambda token_id: True, repr=False)
+    _heartbeat: Callable[[], bool] = field(default=lambda: True, repr=False)
     _takes_value: bool = field(default=False, repr=False)  # its node keeps the result in one variable
     _secrets: Secrets = field(default=NO_SECRETS, repr=False)
     _told: frozenset[str] = field(default=frozenset(), repr=False)  # values of secrets that this run knows
@@ -160,7 +160,7 @@ class Work:
 
     def heartbeat(self) -> None:
         """Extend the lease now and refresh `cancelled`; raises LeaseLostError when the lease is gone."""
-        if not self._heartbeat(self.token_id):
+        if not self._heartbeat():
             self.cancelled = True
             raise LeaseLostError()
 

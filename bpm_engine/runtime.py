@@ -181,6 +181,12 @@ class Runtime:
         kept = (self.cache.get(definition_id) for definition_id in definition_ids)
         self.external.note(compiled.graph for compiled in kept if compiled is not None)
 
+    def registered(self, topic: str) -> None:
+        """A handler has come, maybe while services run: its lease may be shorter than all others."""
+        self.external.warn(topic)
+        if self._services is not None:
+            self._services.look("leases", "timeouts")
+
     def _load(self) -> Load:
         self.check_open()
         with self.store.reading() as tx:
@@ -218,16 +224,20 @@ class Runtime:
             self.correlator.look_again(played)
             self.store.wakeups.notify()
 
+        undone = threading.Event()
+
         def committing(_: sa.Connection) -> None:
-            later = threading.Timer(AFTER_COMMIT, told)
-            later.daemon = True
-            later.start()
+            if not undone.is_set():
+                later = threading.Timer(AFTER_COMMIT, told)
+                later.daemon = True
+                later.start()
 
         following = connection.info.get(FOLLOWING)
         if following is not None:
             following.append(told)
         else:
             sa.event.listen(connection, "commit", committing, once=True)
+            sa.event.listen(connection, "rollback", lambda _: undone.set(), once=True)
 
     # -------------------------------------------------------------- running in the foreground
 
@@ -272,13 +282,13 @@ class Runtime:
             Service(
                 name="leases",
                 run_once=self.executor.hands.extend_leases,
-                poll=self.executor.hands.extension_interval,
+                poll=lambda: self.executor.hands.extension_interval,
                 news=None,
             ),
             Service(
                 name="timeouts",
                 run_once=self.executor.give_up_overdue,
-                poll=self.executor.hands.timeout_interval,
+                poll=lambda: self.executor.hands.timeout_interval,
                 news=None,
             ),
             Service(
@@ -348,8 +358,11 @@ class Runtime:
         self.check_open()
         if self._services is not None:
             raise ConflictError("the services of this engine are running already")
-        if types:
-            self.executor.work_on(tuple(types))
+        for name, given in (("only", only), ("types", types)):
+            if isinstance(given, str):
+                raise InvalidInputError(f"{name} must be a list of texts, such as [{given!r}]")
+        services = Services(self.services(only), self.store.wakeups if self.config.wakeups else None)
+        self.executor.work_on(tuple(types) or tuple(self.config.worker_types))
         if self.config.direct_handoff and (only is None or "executor" in only):
             self.committer.handoff = self.executor.handoff
             self.committer.undo_handoff = self.executor.reject
@@ -357,8 +370,8 @@ class Runtime:
         self._process = os.getpid()
         self.executor.start()
         self.committer.start(self.config.committers)
-        self._services = Services(self.services(only), self.store.wakeups if self.config.wakeups else None)
-        self._services.start()
+        self._services = services
+        services.start()
 
     def health(self) -> list[Health]:
         """Of each service that runs; [] when none does."""

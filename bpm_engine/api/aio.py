@@ -7,10 +7,15 @@ engine itself, and so does `run`, which never comes back.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from weakref import WeakKeyDictionary
 
+MOST = 256  # calls of one event loop at the same time
+_POOLS: WeakKeyDictionary[asyncio.AbstractEventLoop, ThreadPoolExecutor] = WeakKeyDictionary()
 SYNC_ONLY = frozenset({"aio", "begin", "handler", "observe", "run", "running"})
 
 
@@ -33,9 +38,19 @@ class Asynchronous:
         return [name for name in dir(self._subject) if not name.startswith("_") and name not in SYNC_ONLY]
 
 
+def _threads(loop: asyncio.AbstractEventLoop) -> ThreadPoolExecutor:
+    """Of their own: a call may wait for work for an hour, and asyncio's few are for everybody. They end with
+    the loop."""
+    if loop not in _POOLS:
+        _POOLS[loop] = ThreadPoolExecutor(MOST, "bpm-aio")
+    return _POOLS[loop]
+
+
 def _in_thread(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     @functools.wraps(function)
     async def call(*arguments: Any, **named: Any) -> Any:
-        return await asyncio.to_thread(function, *arguments, **named)
+        run = functools.partial(contextvars.copy_context().run, function, *arguments, **named)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(_threads(loop), run)
 
     return call

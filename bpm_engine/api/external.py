@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,8 +20,9 @@ from bpm_engine.bpmn import graph
 from bpm_engine.core.external import queue_of
 from bpm_engine.core.state import Token
 from bpm_engine.core.stimuli import Claim, ErrorThrown, Failure, WorkCompleted, WorkFailed
-from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError
+from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from bpm_engine.handlers import Duration, span
+from bpm_engine.services.claiming import MOMENTS
 from bpm_engine.services.definitions import Lookup
 from bpm_engine.store import lookup
 from bpm_engine.store import work as claims
@@ -141,10 +142,18 @@ class External:
         """From now on the lock is good for so long."""
         claim, token = self._known(lock, connection)
         length = _positive(lease, "lease")
-        with self._caller.writing(connection, wake=False) as tx:
-            extension = claims.extend_leases(tx, [claim], tx.now() + length)
-        if not extension.extended:
-            raise ConflictError(f"external task {token.id}: the lock is lost; drop the work and fetch again")
+        for pause in MOMENTS:  # a row that somebody else has locked is passed over
+            sleep(pause)
+            with self._caller.writing(connection, wake=False) as tx:
+                extension = claims.extend_leases(tx, [claim], tx.now() + length)
+            if extension.lost:
+                about = f"external task {token.id}"
+                raise ConflictError(f"{about}: the lock is lost; drop the work and fetch again")
+            if extension.extended:
+                return
+        raise UnavailableError(
+            f"external task {token.id} is being changed by others; its lock still holds, try again"
+        )
 
     def _until(self, claim: Callable[[], Found], patience: timedelta) -> Found:
         """Long polling. No connection is held while nothing is there."""

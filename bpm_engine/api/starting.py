@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from bpm_engine.api.admission import Admission
@@ -21,9 +22,9 @@ from bpm_engine.services.admission import Kind
 from bpm_engine.services.step import new_id
 from bpm_engine.store import search
 from bpm_engine.store.lookup import Version
-from bpm_engine.store.types import to_json
 
 DAY = 86_400
+_encode = msgspec.json.Encoder(order="deterministic").encode  # keys sorted, also of inner objects
 
 
 class Starts:
@@ -136,4 +137,4 @@ class Starts:
 
 
 def _input_hash(variables: Variables, *others: str | None) -> str:
-    return hashlib.sha256(to_json([*others, sorted(variables.items())]).encode()).hexdigest()
+    return hashlib.sha256(_encode([*others, variables])).hexdigest()

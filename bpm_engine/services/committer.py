@@ -214,7 +214,7 @@ class Committer:
             raise
         except Exception:
             self._drop(played)
-            if not split:
+            if not split or not found:
                 raise
             logger.exception("a sweep of %d failed; they go one by one", len(found))
             self.submit(found)

@@ -103,6 +103,12 @@ class Lookup:
             for definition in store.load_definitions(tx, missing):
                 self._compiled[definition.id] = self._cache.compiled(definition)
 
+    def load_one(self, tx: Transaction, definition_id: str) -> Compiled:
+        self.load_graphs(tx, [definition_id])
+        if definition_id not in self._compiled:
+            raise NotFoundError(f"there is no definition with the id {definition_id}")
+        return self._compiled[definition_id]
+
     def _resolve(self, tx: Transaction, reference: DefinitionRef) -> Resolved | Unknown:
         found = _find(tx, reference)
         if found is None:

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from time import monotonic
-from types import MappingProxyType
 from typing import Literal
 
 from msgspec.structs import replace
@@ -55,14 +54,13 @@ from bpm_engine.tenants import PerTenant
 
 logger = logging.getLogger("bpm_engine.executor")
 
-NONE: Mapping[str, str] = MappingProxyType({})  # properties of a node that has none
 CHAIN = 20  # direct hand-offs in a row on one place, so that claims, and with them priorities, get their turn
 
 HERE = 100  # tokens claimed at once in the foreground
 Ended = tuple[Running, Stimulus | None]  # a run, and what to hand in; None: it has committed its own step
 EXECUTING = TokenState.EXECUTING
-AGAIN = timedelta(seconds=1)  # until a handler runs again that had to end for our sake
 TURNS = 8  # of claims while there is more than fits: one of them begins at the end of the queue
+GRACE = 1.0  # seconds for async handlers that were cancelled at the end of a drain
 ROOM = 0.05  # seconds to wait for places before looking around again
 
 BEFORE = declare("handler.before", "the handler is about to run")
@@ -104,6 +102,7 @@ class Executor:
         self._config = config
         self.hands = Hands(store, handlers, lease=config.lease, extension=config.extension)
         self.runs = Runs(
+            store,
             committer,
             cache,
             handlers,
@@ -235,7 +234,10 @@ class Executor:
         handler = self._handlers.get(claimed.token.topic or "")
         if handler is None:
             return self._without_handler(claimed)
-        running = self.runs.make(claimed, handler)
+        try:
+            running = self.runs.make(claimed, handler)
+        except Exception as error:  # noqa: BLE001 - whatever it is, only this work may suffer
+            return self.runs.refused(claimed, error)
         self.hands.take([running])  # its handler may ask for its lease
         try:
             return self.runs.answer(running)
@@ -281,9 +283,9 @@ class Executor:
             self.claims.give_back([work.claim for work in handed])
             handed.clear()
             return
-        begun = [self.runs.make(work, self.runs.known(work)) for work in handed]
+        begun = [self._made(work, self.runs.known(work)) for work in handed]
         handed.clear()
-        self._start(begun)
+        self._start([running for running in begun if running is not None])
 
     def reject(self, tokens: list[Token]) -> None:
         """The commit that handed tokens over did not happen: their places are free again."""
@@ -329,9 +331,18 @@ class Executor:
             if handler is None:
                 handed_in = HandedIn(claimed, self._config.lease, self._without_handler(claimed))
                 self._hand_in([handed_in])
-            else:
-                begun.append(self.runs.make(claimed, handler))
+            elif (running := self._made(claimed, handler)) is not None:
+                begun.append(running)
         self._start(begun)
+
+    def _made(self, claimed: Claimed, handler: Handler) -> Running | None:
+        """None: it cannot be made, and that is its answer."""
+        try:
+            return self.runs.make(claimed, handler)
+        except Exception as error:  # noqa: BLE001 - whatever it is, only this work may suffer
+            self._places.leave([handler])
+            self._hand_in([HandedIn(claimed, self._config.lease, self.runs.refused(claimed, error))])
+            return None
 
     def _is_suspect(self, token: Token) -> bool:
         """A worker that dies takes all its work with it. Of what was lost again and again one at a time is
@@ -481,11 +492,13 @@ class Executor:
             running.cancel()
         self._threads.close()
         self.loop.close()
-        self._abandon([running for running in late if not running.handler.is_async])
+        if any(running.handler.is_async for running in late):
+            self.hands.wait_until_empty(GRACE, but_for_threads=True)
+        self._abandon(late)
 
     def _abandon(self, late: Sequence[Running]) -> None:
-        """A thread cannot be ended. From here on nobody extends these leases, so that others need not wait
-        until they run out; what the handlers still return is stale."""
+        """A thread cannot be ended, nor a coroutine that does not want to. From here on nobody extends these
+        leases, so that others need not wait until they run out; what the handlers still return is stale."""
         abandoned = self.hands.give_up(late)
         if abandoned:
             logger.warning("handlers that took too long to end: %d; their work is given back", len(abandoned))

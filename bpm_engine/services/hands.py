@@ -35,7 +35,7 @@ class Hands:
         self._usual_lease = lease
         self._extension = extension
         self._lock = threading.Lock()
-        self._emptied = threading.Condition(self._lock)  # notified when nothing runs any more
+        self._emptied = threading.Condition(self._lock)  # notified when the last, or an async one, has ended
         self._running: dict[str, Running] = {}  # by token
         self._handed_in: dict[Claim, HandedIn] = {}
         self.roster: Roster | None = None  # where what has begun is entered, for who looks after this process
@@ -66,17 +66,21 @@ class Hands:
         """The same token may run here again by now, if the time of its former run was over."""
         if self._running.get(running.claim.token_id) is running:
             del self._running[running.claim.token_id]
-        if not self._running:
+        if not self._running or running.handler.is_async:
             self._emptied.notify_all()
 
     def running(self, token_id: str) -> Running | None:
         with self._lock:
             return self._running.get(token_id)
 
-    def wait_until_empty(self, timeout: float) -> list[Running]:
-        """What still runs when the time is up."""
+    def wait_until_empty(self, timeout: float, *, but_for_threads: bool = False) -> list[Running]:
+        """What still runs when the time is up. `but_for_threads`: wait for async handlers only."""
+
+        def is_over() -> bool:
+            return not any(each.handler.is_async or not but_for_threads for each in self._running.values())
+
         with self._lock:
-            self._emptied.wait_for(lambda: not self._running, timeout)
+            self._emptied.wait_for(is_over, timeout)
             return list(self._running.values())
 
     @property
@@ -134,34 +138,35 @@ class Hands:
             return 0
         try:
             with self._store.transaction(reserved=True) as tx:
-                lost: set[str] = set()
+                lost: set[Claim] = set()
                 for lease, group in by_lease(held).items():
-                    lost |= claims.extend_leases(tx, group, tx.now() + lease).lost
+                    gone = claims.extend_leases(tx, group, tx.now() + lease).lost
+                    lost.update(claim for claim in group if claim.token_id in gone)
         except UnavailableError as error:
             logger.warning("leases could not be extended: %s", error)
             return 0
         for each in running:
-            if each.claim.token_id in lost:
+            if each.claim in lost:
                 each.cancel()
         return 0
 
-    def extend_one(self, token_id: str) -> bool:
+    def extend_one(self, claim: Claim) -> bool:
         """Whether the lease still holds, as far as can be known: in a file there is one transaction at a
-        time, and a transactional handler is in it."""
-        running = self.running(token_id)
-        if running is None:
+        time, and a transactional handler is in it. The token may run here again by now, by another claim."""
+        running = self.running(claim.token_id)
+        if running is None or running.claim != claim or running.given_up:
             return False
         if running.handler.transactional and self._store.database.is_embedded:
             return not running.work.cancelled
         try:
             with self._store.transaction() as tx:
                 until = tx.now() + running.lease
-                extension = claims.extend_leases(tx, [running.claim], until)
+                extension = claims.extend_leases(tx, [claim], until)
         except UnavailableError as error:
             about = about_claim(running.claimed)
             logger.warning("the lease could not be extended: %s", error, extra=about)
             return True
-        return token_id not in extension.lost
+        return claim.token_id not in extension.lost
 
     # -------------------------------------------------------------- time limits
 

@@ -56,7 +56,7 @@ class Service:
     run_once: Callable[[], int]
     next_due: Callable[[], datetime | None] = nothing_due
     drain: Callable[[float], None] = nothing_to_drain  # after the loop has ended, within so many seconds
-    poll: float = 1.0  # seconds between two looks when nothing calls
+    poll: float | Callable[[], float] = 1.0  # seconds between two looks when nothing calls
     news: News | None = News.ANY  # what wakes it; None: only time does
     pause: float = 0.0  # the least time between two looks of which the first found nothing
 
@@ -87,6 +87,7 @@ class Loop:
         self._wakeups = wakeups
         self._now = now
         self._stopping = stopping or threading.Event()
+        self._called = threading.Event()  # where only time concerns the service: it may not wait
         self._thread: threading.Thread | None = None
         self._logger = logging.getLogger(f"bpm_engine.{service.name}")
         self._failures = 0
@@ -103,9 +104,14 @@ class Loop:
         self._thread = threading.Thread(target=self.run, name=f"bpm-{self.service.name}", daemon=True)
         self._thread.start()
 
+    def look(self) -> None:
+        """Do not wait for the next look: what decides when it is has changed."""
+        self._called.set()
+
     def ask_to_stop(self) -> None:
         """What runs is finished, nothing new is begun. Returns at once."""
         self._stopping.set()
+        self._called.set()
         if self._wakeups is not None:
             self._wakeups.notify()
 
@@ -156,12 +162,14 @@ class Loop:
         while not self._stopping.is_set():
             if not self.service.run_once():
                 return
+            self._note_success()
             self._due_is_known = False
             self._vain = 0
 
     def _until_next(self) -> float:
         """How long to wait if nothing calls."""
-        poll = self.service.poll * (1 + JITTER * random.random())  # noqa: S311 - jitter
+        poll = self.service.poll if isinstance(self.service.poll, float | int) else self.service.poll()
+        poll *= 1 + JITTER * random.random()  # noqa: S311 - jitter
         if not self._due_is_known:
             self._due = self.service.next_due()
             self._due_is_known = True
@@ -175,7 +183,11 @@ class Loop:
         return min(poll, SHORTEST * 2.0 ** min(self._vain - 1, 20))
 
     def _rest(self, since: int, timeout: float) -> None:
-        if self._wakeups is None or self.service.news is None:
+        if self.service.news is None:
+            self._called.wait(timeout)
+            self._called.clear()
+            return
+        if self._wakeups is None:
             self._stopping.wait(timeout)
             return
         if self.service.pause:
@@ -223,6 +235,12 @@ class Services:
         deadline = monotonic() + timeout
         ended = [loop.stop(max(1.0, deadline - monotonic())) for loop in self.loops]
         return all(ended)
+
+    def look(self, *names: str) -> None:
+        """Have these look at once."""
+        for loop in self.loops:
+            if loop.service.name in names:
+                loop.look()
 
     def health(self) -> list[Health]:
         return [loop.health() for loop in self.loops]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -70,7 +71,7 @@ class OutboxConfig:
 
 
 class OutboxDispatcher:
-    """Call `run_once` from one thread at a time; any number of dispatchers may share the database."""
+    """Thread-safe, one turn at a time; any number of dispatchers may share the database."""
 
     def __init__(self, store: Store, publisher: Publisher, config: OutboxConfig) -> None:
         self._store = store
@@ -81,9 +82,14 @@ class OutboxDispatcher:
         self._origins: dict[str, Origin] = {}
         self._unsettled: list[Lane] = []
         self._idle = False
+        self._turn = threading.Lock()
 
     def run_once(self) -> int:
         """Mark what is out, lease more, give it a moment; 0: nothing is under way and nothing is due."""
+        with self._turn:
+            return self._run_once()
+
+    def _run_once(self) -> int:
         settled = self._settle(0.0)
         leased = self._lease() if self._may_find() else 0
         under_way = self._under_way()
@@ -104,9 +110,10 @@ class OutboxDispatcher:
         deadline = monotonic() + timeout
         self._fresh.halt()
         self._suspect.halt()
-        while self._under_way() and (left := deadline - monotonic()) > 0:
-            self._settle(left)
-        self._settle(0.0)
+        with self._turn:
+            while self._under_way() and (left := deadline - monotonic()) > 0:
+                self._settle(left)
+            self._settle(0.0)
         self._fresh.close()
         self._suspect.close()
 

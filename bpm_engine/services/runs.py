@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from time import monotonic
 from types import MappingProxyType
 
@@ -23,12 +24,13 @@ from bpm_engine.handlers import Handler, Handlers, RetryLater, Work
 from bpm_engine.secrets import Secrets
 from bpm_engine.services.about import about_claim
 from bpm_engine.services.committer import Committer
-from bpm_engine.services.definitions import GraphCache
+from bpm_engine.services.definitions import GraphCache, Lookup
 from bpm_engine.services.hands import Hands
 from bpm_engine.services.running import Running, failed, kept
 from bpm_engine.services.step import Played
 from bpm_engine.services.transactional import BadResultError, GuardedConnection, StaleClaimError
 from bpm_engine.store.config import Limits
+from bpm_engine.store.store import Store
 from bpm_engine.store.work import Work as Claimed
 from bpm_engine.tenants import PerTenant
 
@@ -46,6 +48,7 @@ class Runs:
 
     def __init__(
         self,
+        store: Store,
         committer: Committer,
         cache: GraphCache,
         handlers: Handlers,
@@ -55,6 +58,7 @@ class Runs:
         secrets: Secrets,
         transactions: int,
     ) -> None:
+        self._store = store
         self._committer = committer
         self._cache = cache
         self._handlers = handlers
@@ -72,24 +76,38 @@ class Runs:
         return handler
 
     def make(self, claimed: Claimed, handler: Handler) -> Running:
-        lease, limits = self._hands.lease(handler), self._limits.of(claimed.token.tenant_id)
-        running = Running(claimed, claimed.claim, handler, self._work(claimed), lease, limits=limits)
-        if handler.timeout is not None and not handler.is_async:
-            running.deadline = monotonic() + handler.timeout.total_seconds()
-        return running
+        """What the model tells the handler has to be read where this process has not met the process yet."""
+        spec = self._spec(claimed)
+        return self._made(claimed, handler, spec.properties if spec else NONE, takes_value=_takes_value(spec))
 
     def ordered(self, claimed: Claimed, properties: Mapping[str, str], *, takes_value: bool) -> Running:
         """Work of another process, which has told what it knows of the node."""
-        running = self.make(claimed, self.known(claimed))
-        running.work.properties, running.work._takes_value = properties, takes_value
-        return running
+        return self._made(claimed, self.known(claimed), properties, takes_value=takes_value)
 
-    def _work(self, claimed: Claimed) -> Work:
+    def refused(self, claimed: Claimed, error: Exception) -> Stimulus:
+        """The answer of work that cannot be made ready for its handler."""
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, UnavailableError):  # no fault of the work: no attempt is counted
+            failure = Failure(code="retry_later", message=reason)
+            return WorkFailed(claim=claimed.claim, failure=failure, retry_after=AGAIN)
+        logger.error("its process cannot be read: %s", error, exc_info=error, extra=about_claim(claimed))
+        failure = Failure(code="ENGINE_ERROR", message=reason)
+        return WorkFailed(claim=claimed.claim, failure=failure, final=True)
+
+    def _spec(self, claimed: Claimed) -> bpmn.Work | None:
+        definition_id = claimed.instance.definition_id
+        compiled = self._cache.get(definition_id)
+        if compiled is None:
+            with self._store.reading() as tx:
+                compiled = Lookup(self._cache).load_one(tx, definition_id)
+        spec = compiled.graph.nodes[claimed.token.node_id].spec
+        return spec if isinstance(spec, bpmn.Work) else None
+
+    def _made(
+        self, claimed: Claimed, handler: Handler, properties: Mapping[str, str], *, takes_value: bool
+    ) -> Running:
         token, instance = claimed.token, claimed.instance
-        compiled = self._cache.get(instance.definition_id)
-        spec = compiled.graph.nodes[token.node_id].spec if compiled is not None else None
-        known = spec if isinstance(spec, bpmn.Work) else None
-        return Work(
+        work = Work(
             topic=token.topic or "",
             instance_id=instance.id,
             root_instance_id=instance.root_instance_id,
@@ -102,11 +120,16 @@ class Runs:
             tenant_id=token.tenant_id,
             correlation_id=instance.correlation_id,
             variables=claimed.variables,
-            properties=known.properties if known is not None else NONE,
-            _heartbeat=self._hands.extend_one,
-            _takes_value=known is not None and known.result_variable is not None,
+            properties=properties,
+            _heartbeat=partial(self._hands.extend_one, claimed.claim),
+            _takes_value=takes_value,
             _secrets=self._secrets,
         )
+        lease, limits = self._hands.lease(handler), self._limits.of(token.tenant_id)
+        running = Running(claimed, claimed.claim, handler, work, lease, limits=limits)
+        if handler.timeout is not None and not handler.is_async:
+            running.deadline = monotonic() + handler.timeout.total_seconds()
+        return running
 
     # -------------------------------------------------------------- what its end means
 
@@ -171,3 +194,7 @@ class Runs:
             failure = Failure(code="bad_result", message=str(error))
             return WorkFailed(claim=running.claim, failure=failure, final=True)
         return WorkCompleted(claim=running.claim, variables=variables)
+
+
+def _takes_value(spec: bpmn.Work | None) -> bool:
+    return spec is not None and spec.result_variable is not None

@@ -13,7 +13,7 @@ _INTRODUCTION = f"""\
              xmlns:bpm="{bpm.NAMESPACE}"
              targetNamespace="https://example.com/orders">
   <process id="order" isExecutable="true" bpm:retention="P30D">
-    <serviceTask id="charge" bpm:topic="payment.charge" bpm:lease="PT2M">
+    <serviceTask id="charge" bpm:topic="payment.charge" bpm:priority="5">
       <extensionElements>
         <bpm:retry attempts="5" kind="exponential" base="PT2S" max="PT5M"/>
         <bpm:input name="amount" value="${{order.total}}"/>

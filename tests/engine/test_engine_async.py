@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 from support.samples import HUMAN, WAIT, WORK
@@ -64,3 +65,21 @@ def test_only_what_makes_sense_is_async() -> None:
     for name in ("begin", "handler", "running", "_runtime"):
         with pytest.raises(AttributeError, match="call it on the engine itself"):
             getattr(engine.aio, name)
+
+
+def test_calls_that_wait_for_long_do_not_keep_others_from_theirs() -> None:
+    engine = TestEngine(HUMAN)
+    waiting = 2 * (os.cpu_count() or 1) + 8  # more than asyncio has threads
+
+    async def application() -> int:
+        fetching = [
+            asyncio.create_task(engine.aio.external.fetch("pack", worker=f"w{n}", wait="3s"))
+            for n in range(waiting)
+        ]
+        await asyncio.sleep(0)
+        found = len(await engine.aio.instances.find())
+        assert not any(task.done() for task in fetching)
+        await asyncio.gather(*fetching)
+        return found
+
+    assert asyncio.run(application()) == 0

@@ -8,10 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 from support.definitions import bpmn, flow, path
 from support.samples import END, START
 
-from bpm_engine import ConflictError, Engine, InvalidInputError, NotFoundError
+from bpm_engine import ConflictError, Engine, InvalidInputError, NotFoundError, UnavailableError
+from bpm_engine.store.schema import token
 from bpm_engine.testing import ManualClock
 
 EXTERNAL = bpmn(
@@ -106,6 +108,20 @@ def test_a_lock_is_extended(packing: Engine, clock: ManualClock) -> None:
     clock.advance("9m")
     packing.run_until_idle()
     assert packing.external.fetch("pack", worker="other") == ()
+    packing.external.complete(task.lock)
+
+
+def test_a_lock_whose_row_somebody_reads_for_update_is_not_lost(packing: Engine, clock: ManualClock) -> None:
+    """PostgreSQL passes over a row that another transaction has locked; in a file there is one at a time."""
+    packing.start("p")
+    (task,) = packing.external.fetch("pack", worker="w", lease="1m")
+    if packing._runtime.store.database.is_embedded:
+        return
+    with packing._runtime.store.transaction() as tx:
+        tx.execute(sa.select(token.c.id).where(token.c.id == task.id).with_for_update())
+        with pytest.raises(UnavailableError, match="its lock still holds, try again"):
+            packing.external.extend(task.lock, "10m")
+    packing.external.extend(task.lock, "10m")
     packing.external.complete(task.lock)
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.databases import SHARED
 from support.samples import WORK
+from support.workers import wait_until
 
-from bpm_engine import ConflictError, Engine, InvalidInputError, Work
+from bpm_engine import Config, ConflictError, Engine, InvalidInputError, Work
 from bpm_engine.publishers import CloudEvent, FunctionPublisher
 
 PROGRAM = """
@@ -56,12 +61,43 @@ def test_services_run_in_the_background_while_the_block_lasts(engine: Engine) ->
     assert engine.instances.get(instance.id).variables == {"done": True}
 
 
-def test_an_unknown_service_is_refused(engine: Engine) -> None:
+def test_an_unknown_service_is_refused_and_nothing_has_begun(engine: Engine) -> None:
+    before, threshold = set(threading.enumerate()), gc.get_threshold()
     with (
         pytest.raises(InvalidInputError, match="there is no service coffee"),
-        engine.running(only=["coffee"]),
+        engine.running(only=["executor", "coffee"]),
     ):
         pass
+    assert (set(threading.enumerate()), gc.get_threshold()) == (before, threshold)
+    assert engine._runtime.committer.handoff is None
+
+
+@pytest.mark.parametrize("given", [{"only": "executor"}, {"types": "billing."}])
+def test_a_text_is_no_list_of_texts(engine: Engine, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="must be a list of texts, such as"), engine.running(**given):
+        pass
+
+
+def test_types_hold_for_one_block(engine: Engine) -> None:
+    engine.deploy(WORK)
+    done = threading.Event()
+    engine.handler("work")(lambda work: done.set())
+    with engine.running(types=["billing."]):
+        engine.start("p")
+    assert not done.is_set()
+    with engine.running():
+        assert done.wait(30)
+
+
+def test_a_sweep_that_fails_is_seen_in_its_health(tmp_path: Path) -> None:
+    """Such as by a right that was taken away."""
+    with Engine(f"sqlite:///{tmp_path}/bpm.db", config=Config(poll=0.05)) as engine:
+        engine.deploy(WORK)
+        with engine.begin() as connection:
+            connection.exec_driver_sql("ALTER TABLE token RENAME COLUMN lease_until TO leased")
+        with engine.running(only=["recovery"]):
+            wait_until(lambda: any(health.failures for health in engine.health()), "it is seen")
+            assert "lease_until" in str(engine.health()[0].error)
 
 
 @pytest.mark.parametrize("kind", SHARED)
@@ -153,3 +189,25 @@ def test_an_engine_made_before_a_fork_works_after_it(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert engine.definitions.get("p").version == 1
     engine.close()
+
+
+def test_events_go_out_once_though_several_threads_run_what_is_to_be_done(tmp_path: Path) -> None:
+    """As long as nothing fails: at least once is promised, and nobody likes a second time."""
+    published: Counter[str] = Counter()
+
+    def publish(event: CloudEvent) -> None:
+        published.update([event.id])
+        threading.Event().wait(0.002)  # a receiver takes its time
+
+    publisher = FunctionPublisher(publish)
+    with Engine(f"sqlite:///{tmp_path}/bpm.db", publisher=publisher) as engine:
+        engine.deploy(WORK)
+        engine.handler("work")(lambda work: {})
+        for _ in range(150):
+            engine.start("p")
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda _: engine.run_until_idle(), range(4)))
+        with engine.begin() as connection:
+            marked = connection.exec_driver_sql("SELECT DISTINCT status FROM event_outbox").scalars().all()
+    assert marked == ["Published"], "what is not marked goes out again when its lease is over"
+    assert set(published.values()) == {1}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import UUID
@@ -13,6 +13,9 @@ import sqlalchemy as sa
 from support.samples import HUMAN, WAIT, WORK
 
 from bpm_engine import ConflictError, Engine, InvalidInputError, Work
+from bpm_engine.core.changes import Changes
+from bpm_engine.core.state import Instance
+from bpm_engine.services.observer import Observer
 from bpm_engine.store.postgresql import driver_url
 from bpm_engine.testing import TestEngine
 
@@ -227,6 +230,9 @@ def test_the_same_start_twice_is_one_instance(engine: Engine) -> None:
     assert len(ids) == 1
     with pytest.raises(ConflictError, match="use a new key"):
         engine.start("p", {"amount": 8}, idempotency_key="k")
+    first = engine.start("p", {"order": {"b": [{"y": 1, "x": 2}], "a": 1}}, idempotency_key="order")
+    again = engine.start("p", {"order": {"a": 1, "b": [{"x": 2, "y": 1}]}}, idempotency_key="order")
+    assert again.id == first.id, "objects have no order"
     with pytest.raises(ConflictError, match="use a new key"):
         engine.start("p", {"amount": 7}, idempotency_key="k", business_key="B-1")
 
@@ -242,3 +248,25 @@ def test_a_handler_may_call_the_engine_about_its_own_instance(engine: Engine) ->
     instance = engine.start("p")
     engine.run_until_idle()
     assert engine.instances.get(instance.id).variables == {"seen": True, "done": True}
+
+
+class Told(Observer):
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        self.heard = threading.Event()
+
+    def committed(self, changes: Sequence[Changes], instances: Mapping[str, Instance]) -> None:
+        self.started += [instance.id for made in changes for instance in made.instances.inserted]
+        self.heard.set()
+
+
+def test_observers_are_not_told_what_the_caller_has_rolled_back(embedded: Engine, own: sa.Engine) -> None:
+    told = Told()
+    embedded.observe(told)
+    with own.connect() as connection:
+        embedded.start("p", connection=connection)
+        connection.rollback()
+        kept = embedded.start("p", connection=connection)
+        connection.commit()
+    assert told.heard.wait(30)
+    assert told.started == [kept.id]

@@ -10,6 +10,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 from support.fault_models import one_task
@@ -18,8 +19,10 @@ from support.workers import wait_until
 
 from bpm_engine.config import Config
 from bpm_engine.core.state import Token, TokenState
+from bpm_engine.core.stimuli import WorkCompleted
 from bpm_engine.engine import Engine
-from bpm_engine.handlers import Retry, Work
+from bpm_engine.handlers import LeaseLostError, Retry, Work
+from bpm_engine.services.running import HandedIn
 from bpm_engine.store.records import TOKEN
 from bpm_engine.store.schema import token
 from bpm_engine.store.work import Work as Claimed
@@ -254,3 +257,102 @@ def test_a_token_that_goes_from_task_to_task_is_claimed_once() -> None:
             wait_until(_completed(engine, 200), "all have completed")
     assert len(claimed) == 200
     assert claimed.total() < 1.2 * len(claimed), "five tasks each, one claim"
+
+
+TOLD = (
+    '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:bpm="urn:bpm-engine:1"'
+    ' id="file" targetNamespace="urn:test"><process id="told" isExecutable="true"><startEvent id="s"/>'
+    '<serviceTask id="task" bpm:topic="job" bpm:resultVariable="answer"><extensionElements>'
+    '<bpm:property name="template" value="welcome"/></extensionElements></serviceTask>'
+    '<sequenceFlow id="f" sourceRef="s" targetRef="task"/></process></definitions>'
+)
+
+
+@pytest.mark.parametrize("in_foreground", [False, True])
+def test_a_worker_that_has_just_begun_knows_what_the_model_tells_the_handler(
+    tmp_path: Any, in_foreground: bool
+) -> None:
+    url = f"sqlite:///{tmp_path / 'bpm.db'}"
+    with _engine(url) as engine:
+        engine.deploy(TOLD)
+        engine.start("told")
+    with Engine(url, config=Config(**QUICK)) as fresh:
+        fresh.handler("job")(lambda work: work.properties["template"])
+        if in_foreground:
+            fresh.run_until_idle()
+        else:
+            with fresh.running():
+                wait_until(lambda: not fresh.instances.count(status="Running"), "it has ended")
+        (instance,) = fresh.instances.find()
+    assert (instance.status, instance.variables) == ("Completed", {"answer": "welcome"})
+
+
+def test_work_of_a_process_that_cannot_be_read_stands_in_nobodys_way(tmp_path: Any) -> None:
+    """Its file was damaged by foreign hands, past the trigger that guards it."""
+    url = f"sqlite:///{tmp_path / 'bpm.db'}"
+    with _engine(url) as engine:
+        engine.deploy(TOLD)
+        engine.start("told")
+        engine.start("p")
+        with engine.begin() as connection:
+            guards = (
+                "SELECT name FROM sqlite_schema WHERE (type, tbl_name) = ('trigger', 'process_definition')"
+            )
+            for guard in connection.exec_driver_sql(guards).scalars().all():
+                connection.exec_driver_sql(f"DROP TRIGGER {guard}")
+            connection.exec_driver_sql("UPDATE process_definition SET xml = '<x/>' WHERE key = 'told'")
+    runs = []
+    with Engine(url, config=Config(**QUICK)) as fresh:
+        fresh.handler("job")(lambda work: runs.append(work.definition_key))
+        with fresh.running():
+            wait_until(_completed(fresh, 1), "the other one has completed")
+    assert runs == ["p"]
+
+
+def test_work_is_not_cancelled_because_the_result_before_it_is_still_on_its_way() -> None:
+    """Both are held for a moment, by claims of one token; the first is not held any more by the database."""
+    with _engine("sqlite://") as engine:
+        engine.deploy(SEQUENCE)
+        cancelled, seen = [], threading.Event()
+
+        @engine.handler("job", lease="2s")
+        def job(work: Work) -> None:
+            hands = engine._runtime.executor.hands
+            if work.node_id == "b" and not seen.is_set():
+                seen.set()
+                (running,) = hands._running.values()
+                before = msgspec.structs.replace(running.claim, version=running.claim.version - 1)
+                handed_in = HandedIn(running.claimed, timedelta(seconds=3), WorkCompleted(claim=before))
+                hands._handed_in[before] = handed_in  # as between the commit and its end
+                hands.extend_leases()
+                del hands._handed_in[before]
+            cancelled.append(work.cancelled)
+
+        engine.start("sequence")
+        with engine.running():
+            wait_until(_completed(engine, 1), "it has completed")
+    assert seen.is_set()
+    assert not any(cancelled)
+
+
+def test_a_run_whose_time_was_over_learns_that_the_lease_is_another_ones() -> None:
+    second, told = threading.Event(), []
+    with _engine("sqlite://", lease=7_200.0, lease_extension=3_600.0) as engine:
+
+        @engine.handler("job", timeout="200ms", retry=Retry(attempts=2, base="0s"))
+        def job(work: Work) -> None:
+            if work.attempt == 2:
+                second.set()
+                wait_until(lambda: bool(told), "the first has asked")
+                return
+            second.wait(30)
+            try:
+                work.heartbeat()
+                told.append("held")
+            except LeaseLostError:
+                told.append("lost")
+
+        engine.start("p")
+        with engine.running():
+            wait_until(lambda: bool(told), "the first has asked")
+    assert told == ["lost"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import threading
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from bpm_engine.config import Config
 from bpm_engine.engine import Engine
 from bpm_engine.errors import ConflictError
 from bpm_engine.handlers import Retry, Work
+from bpm_engine.store.schema import token
 
 
 def _engine(**settings: Any) -> Engine:
@@ -102,3 +105,56 @@ def test_a_process_forked_from_running_services_is_told_so_instead_of_waiting_fo
             finally:
                 os._exit(status)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+def test_an_async_handler_that_outlives_the_drain_leaves_its_work_to_others(obeys: bool) -> None:
+    """Whether it ends when it is cancelled, after some cleaning up, or not at all."""
+    begun, ends = threading.Event(), threading.Event()
+    with _engine(drain_timeout=0.1, lease=3600) as engine:
+
+        @engine.handler("job")
+        async def job(work: Work) -> None:
+            begun.set()
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                await asyncio.sleep(0.05)
+                while not obeys and not ends.is_set():
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.sleep(0.01)
+
+        instance = engine.start("p")
+        with engine.running():
+            assert begun.wait(20)
+        (waiting,) = engine.instances.get(instance.id).tokens
+        assert waiting.state == ("Waiting" if obeys else "Ready"), "others need not wait for its lease"
+        assert not engine._runtime.committer._queue
+        ends.set()
+
+
+def test_a_handler_that_comes_while_services_run_has_its_lease_extended() -> None:
+    """The leases of the others are long, so that nobody would have looked in time."""
+    begun, go_on = threading.Event(), threading.Event()
+    with _engine(lease=3600, lease_extension=1200) as engine, engine.running():
+
+        @engine.handler("job", lease="1s")
+        def job(work: Work) -> None:
+            begun.set()
+            go_on.wait(60)
+
+        instance = engine.start("p")
+        assert begun.wait(20)
+        seen: set[object] = set()
+
+        def extended() -> bool:
+            with engine._runtime.store.reading() as tx:
+                seen.update(
+                    tx.execute(sa.select(token.c.lease_until).where(token.c.state == "Executing")).scalars()
+                )
+            return len(seen) > 3
+
+        wait_until(extended, "its lease was extended again and again")
+        go_on.set()
+        wait_until(lambda: engine.instances.get(instance.id).status == "Completed", "it has completed")
+        assert not [e for e in engine.history.find(instance.id).items if e.kind == "recovered"]

@@ -182,11 +182,46 @@ def test_a_wake_up_during_the_look_is_not_slept_through() -> None:
 def test_a_service_that_only_time_concerns_is_not_woken() -> None:
     run_once, given = results()
     script = Script()
-    stopping = Pauses(stop_after=1)
-    Loop(Service(name="test", run_once=run_once, poll=300, news=None), script, stopping=stopping).run()
+    loop = Loop(Service(name="test", run_once=run_once, poll=300, news=None), script)
+    loop._called = pauses = Pauses(meanwhile=loop.ask_to_stop)
+    loop.run()
     assert given == [0]
     assert not script.waited
-    assert 300 <= stopping.pauses[0] <= 300 * (1 + JITTER)
+    assert 300 <= pauses.pauses[0] <= 300 * (1 + JITTER)
+
+
+def test_it_looks_at_once_when_what_decides_about_the_next_look_has_changed() -> None:
+    polls = [3_600.0, 7.0]
+    looked, looked_again = threading.Event(), threading.Event()
+
+    def run_once() -> int:
+        (looked_again if looked.is_set() else looked).set()
+        return 0
+
+    services = Services([Service(name="test", run_once=run_once, poll=lambda: polls.pop(0), news=None)])
+    services.start()
+    assert looked.wait(10)
+    services.look("another")
+    services.look("test")
+    assert looked_again.wait(10)
+    assert services.stop(10)
+
+
+def test_a_service_that_is_never_idle_is_well_again_after_its_first_success() -> None:
+    """Readiness would be refused for as long as there is a backlog."""
+    script, stopping, seen = Script(), Pauses(), []
+    answers: list[Exception | int] = [UnavailableError("away"), 1, 1, 0]
+
+    def run_once() -> int:
+        seen.append(loop.health().failures)
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    loop = script.loop = Loop(Service(name="test", run_once=run_once), script, stopping=stopping)
+    loop.run()
+    assert seen == [0, 1, 0, 0]
 
 
 def test_between_looks_that_found_nothing_it_pauses_however_often_it_is_called() -> None:

@@ -38,7 +38,7 @@ from bpm_engine.api import (
     tasks,
 )
 from bpm_engine.api.walks import BatchOutcome, BatchProgress, BatchReport, Progress
-from bpm_engine.services import executor
+from bpm_engine.services import runs
 from bpm_engine.store.failures import CommitUnknownError
 
 RATE = 0.01
@@ -285,7 +285,7 @@ def _made_persistent(name: str, function: Callable[..., Any]) -> Callable[..., A
 @contextmanager
 def persistent_clients() -> Iterator[None]:
     """While the block lasts, whoever calls an engine is persistent."""
-    again, executor.AGAIN = executor.AGAIN, timedelta()  # time stands still
+    again, runs.AGAIN = runs.AGAIN, timedelta()  # time stands still
     before = [
         (facade, name, function)
         for facade in FACADES
@@ -300,6 +300,6 @@ def persistent_clients() -> Iterator[None]:
     try:
         yield
     finally:
-        executor.AGAIN = again
+        runs.AGAIN = again
         for facade, name, function in before:
             setattr(facade, name, function)

@@ -139,7 +139,14 @@ DIALECT = Dialect(
             part("jitter", values="number from 0 to 1"),
             note="what happens when the handler fails",
         ),
-        attribute("lease", rows.WORK | rows.THROW, "lease", duration("lease"), values=_DURATION),
+        attribute(
+            "lease",
+            rows.WORK | rows.THROW,
+            "lease",
+            duration("lease"),
+            values=_DURATION,
+            note="how long the lock of external work is good; that of a handler is extended while it runs",
+        ),
         attribute(
             "priority",
             rows.NODE | rows.PROCESS,
