@@ -283,9 +283,13 @@ class Engine:
 
     # -------------------------------------------------------------- running
 
-    def run_until_idle(self) -> int:
-        """Do everything that can be done now, in this thread; how many steps were done."""
-        return self._runtime.run_until_idle()
+    def run_until_idle(self, *, only: Sequence[str] | None = None, types: Sequence[str] = ()) -> int:
+        """Do everything that can be done now, in this thread; how many steps were done.
+
+        `only`: what these services do; "retention", which deletes what is old, does nothing unless it is
+        named. `types`: of the work for handlers only that whose topic begins with one of these.
+        """
+        return self._runtime.run_until_idle(only, types)
 
     def run(self, *, only: Sequence[str] | None = None, types: Sequence[str] = ()) -> None:
         """All services, or some, until SIGTERM or SIGINT; then what runs may finish. Main thread only.

@@ -44,6 +44,7 @@ from bpm_engine.store.transaction import Transaction
 
 AFTER_COMMIT = 0.01  # seconds from the caller's COMMIT until services are told
 OUTBOX = "outbox"  # the one service that needs a publisher
+RETENTION = "retention"  # the one that is in no hurry: it runs in the foreground only if it is named
 # Services that others bring along, so that nobody has to name them
 COMPANIONS = {"leases": "executor", "timeouts": "executor", "unclaimed": "recovery"}
 LOOK_FOR_UNCLAIMED = 60.0  # seconds: the longest between two looks for work that nobody takes
@@ -241,21 +242,23 @@ class Runtime:
 
     # -------------------------------------------------------------- running in the foreground
 
-    def run_until_idle(self) -> int:
-        """Everything that can be done now, in this thread; how many steps."""
+    def run_until_idle(self, only: Sequence[str] | None = None, types: Sequence[str] = ()) -> int:
+        """What all services but retention would do now, or those that are named, in this thread; how many
+        steps. What is published and what is deleted are none."""
         self.check_open()
+        named = {service.name for service in self.services(only)} - ({RETENTION} if only is None else set())
+        stepping: dict[str, Callable[[], int]] = {
+            "executor": lambda: self.executor.run_here(tuple(types)),
+            "timers": lambda: self.timers.run_once() + self.schedules.run_once(),
+            "recovery": self._recover,
+            "correlation": self.correlator.run_once,
+        }
+        clearing: dict[str, Callable[[], int]] = {OUTBOX: self._publish, RETENTION: self.retention.run_once}
         steps = 0
         while True:
-            done = (
-                self._commit_queued()
-                + self.executor.run_here()
-                + self.timers.run_once()
-                + self.schedules.run_once()
-                + self._recover()
-                + self.correlator.run_once()
-            )
+            done = self._commit_queued() + sum(do() for name, do in stepping.items() if name in named)
             steps += done
-            if not done and not self._publish():
+            if not done and not sum(do() for name, do in clearing.items() if name in named):
                 return steps
 
     def _publish(self) -> int:
@@ -308,7 +311,7 @@ class Runtime:
             ),
             *self._publishing(),
             Service(
-                name="retention",
+                name=RETENTION,
                 run_once=self.retention.run_once,
                 poll=self.config.retention_interval,
                 news=None,

@@ -133,9 +133,14 @@ def run(
       bpm run --app shop.app:engine --processes 4 --http 8080 --metrics --log-format json
       bpm run --app shop.app:engine --only executor --types billing.,mail.
       bpm run --app shop.app:engine --only timers,recovery,outbox,retention
+      bpm run --app shop.app:engine --until-idle --only retention
     """
     if metrics and http is None and reports_to is None:
         raise click.UsageError("--metrics needs --http: it says where they are served")
+    if until_idle and processes > 1:
+        raise click.UsageError(
+            "--until-idle is for one process, which sees when nothing is left: leave out --processes"
+        )
     nursery = _nursery() if processes > 1 else None
     before = open_files() if stand_in is not None else frozenset()
     with load_app(app) as engine:
@@ -153,7 +158,7 @@ def run(
         if roster is not None:
             engine._runtime.executor.hands.roster = Roster(roster)
         if until_idle:
-            steps = engine.run_until_idle()
+            steps = engine.run_until_idle(only=only or None, types=types)
             click.echo("1 step" if steps == 1 else f"{steps} steps")
             return
         if stand_ins is not None:

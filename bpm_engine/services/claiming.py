@@ -93,19 +93,20 @@ class Claims:
                 tx.wake(News.WORK)
         return [claim for claim in left if claim.token_id in held]
 
-    def wanted(self, paused: frozenset[str] = frozenset()) -> Topics | None:
+    def wanted(self, paused: frozenset[str] = frozenset(), prefixes: tuple[str, ...] = ()) -> Topics | None:
         """None: everything. With missing_handler="leave" or prefixes only what this worker can do; never what
-        it has no place for, or has `paused`."""
+        it has no place for, or has `paused`. Other `prefixes` hold for this time alone."""
         full = self._full() | paused | self.left_alone()
+        prefixes = prefixes or self.prefixes
         if self.missing_handler == "leave":
-            known = {handler.topic for handler in self.handlers if self.is_mine(handler.topic)}
+            known = {handler.topic for handler in self.handlers if _is_among(handler.topic, prefixes)}
             return Topics(names=frozenset(known - full))
-        if not self.prefixes and not full:
+        if not prefixes and not full:
             return None
-        return Topics(prefixes=frozenset(self.prefixes) or ANY, excluded=frozenset(full))
+        return Topics(prefixes=frozenset(prefixes) or ANY, excluded=frozenset(full))
 
     def is_mine(self, topic: str) -> bool:
-        return not self.prefixes or topic.startswith(self.prefixes)
+        return _is_among(topic, self.prefixes)
 
     def takes(self, topic: str) -> bool:
         """As things are now."""
@@ -113,3 +114,7 @@ class Claims:
 
     def _full(self) -> set[str]:
         return {handler.topic for handler in self.handlers if not self.places.has(handler)}
+
+
+def _is_among(topic: str, prefixes: tuple[str, ...]) -> bool:
+    return not prefixes or topic.startswith(prefixes)

@@ -196,13 +196,14 @@ class Executor:
             tried += len(admitted)
         return tried
 
-    def run_here(self) -> int:
+    def run_here(self, prefixes: tuple[str, ...] = ()) -> int:
         """Claim and run in this thread, one after the other, and commit; how many tokens.
 
-        Nobody extends the leases meanwhile, so what is not begun in good time is given back.
+        `prefixes`: of topics, for this time; none: those that it works on anyway. Nobody extends the leases
+        meanwhile, so what is not begun in good time is given back.
         """
         begun = monotonic()
-        work = self.claims.claim(HERE, self.claims.wanted())
+        work = self.claims.claim(HERE, self.claims.wanted(prefixes=prefixes))
         answers: list[tuple[Claimed, Stimulus | None]] = []
         for each in work:
             if answers and monotonic() - begun > self._config.lease.total_seconds() / 3:

@@ -89,9 +89,9 @@ class TestEngine(Engine):
         stub.answer(answers)
         return stub
 
-    def run_until_idle(self) -> int:
+    def run_until_idle(self, *, only: Sequence[str] | None = None, types: Sequence[str] = ()) -> int:
         """Do everything that can be done now, in this thread; how many steps were done."""
-        steps = super().run_until_idle()
+        steps = super().run_until_idle(only=only, types=types)
         if self.stubs:
             self._refuse_missing_handlers()
         return steps

@@ -145,6 +145,17 @@ def test_until_idle_does_what_can_be_done_and_stops(shell: Shell) -> None:
         assert engine.instances.get(instance).status == "Completed"
 
 
+def test_until_idle_heeds_only_and_types(shell: Shell) -> None:
+    (shell.folder / "go-on").touch()
+    instance = start(shell)
+    idle = ("run", "--app", "shop:engine", "--until-idle")
+    assert shell.run(*idle, "--only", "timers,retention") == "0 steps\n"
+    assert shell.run(*idle, "--types", "quick.") == "0 steps\n"
+    assert shell.run(*idle, "--only", "executor", "--types", "slow.") == "1 step\n"
+    with Engine(shell.database) as engine:
+        assert [token.node_id for token in engine.instances.get(instance).tokens] == ["second"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -155,6 +166,7 @@ def test_until_idle_does_what_can_be_done_and_stops(shell: Shell) -> None:
         (["--app", "plain_app:engine", "--only", "cooking"], "no service cooking"),
         (["--app", "plain_app:engine", "--http", "here"], "HOST:PORT"),
         (["--app", "plain_app:engine", "--metrics"], "--http"),
+        (["--app", "plain_app:engine", "--until-idle", "--processes", "2"], "leave out --processes"),
     ],
 )
 def test_wrong_use_is_said_in_a_sentence(

@@ -129,6 +129,7 @@ class Faults:
             (runtime.timers, "run_once"),
             (runtime.schedules, "run_once"),
             (runtime.correlator, "run_once"),
+            (runtime.retention, "run_once"),
         ):
             setattr(part, name, _going_on(getattr(part, name)))
 
