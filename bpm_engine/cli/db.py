@@ -9,10 +9,13 @@ import click
 
 from bpm_engine.cli.options import APP, DATABASE, JSON
 from bpm_engine.cli.session import chosen_app, load_app, print_json, read_url, require_database
-from bpm_engine.errors import InvalidInputError
+from bpm_engine.config import Config
+from bpm_engine.errors import InvalidInputError, UnavailableError
+from bpm_engine.services.settings import store_config
 from bpm_engine.store import migrate
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.database import Database
+from bpm_engine.store.failures import TransactionRetryError
 from bpm_engine.store.store import connect
 
 
@@ -41,7 +44,8 @@ def upgrade(
       bpm db upgrade --database postgresql://localhost/shop
     """
     with _connected(database, app, creates=True) as connected:
-        migrate.upgrade(connected, revision, row_level_security=row_level_security)
+        with _advice():
+            migrate.upgrade(connected, revision, row_level_security=row_level_security)
         _tell(connected, as_json)
 
 
@@ -49,9 +53,9 @@ def upgrade(
 @DATABASE
 @APP
 @click.option("--to", "revision", default="-1", show_default=True, help="Where to go back to, or base.")
-@click.confirmation_option("--yes", prompt="Going back drops tables or columns with their data. Go on?")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @JSON
-def downgrade(database: str, app: str | None, revision: str, as_json: bool) -> None:
+def downgrade(database: str, app: str | None, revision: str, yes: bool, as_json: bool) -> None:
     """Go back to an earlier schema.
 
     \b
@@ -59,7 +63,11 @@ def downgrade(database: str, app: str | None, revision: str, as_json: bool) -> N
       bpm db downgrade --to 0001 --database postgresql://localhost/shop
     """
     with _connected(database, app, creates=False) as connected:
-        migrate.downgrade(connected, revision)
+        if not yes:
+            text = "Going back drops tables or columns with their data. Go on?"
+            click.confirm(text, abort=True, err=True)  # stdout stays one document
+        with _advice():
+            migrate.downgrade(connected, revision)
         _tell(connected, as_json)
 
 
@@ -92,10 +100,22 @@ def _connected(url: str, app: str | None, *, creates: bool) -> Iterator[Database
         database.close()
 
 
+@contextmanager
+def _advice() -> Iterator[None]:
+    """A migration waits for no table for long, since everybody else would queue up behind it."""
+    try:
+        yield
+    except TransactionRetryError as error:
+        raise UnavailableError(
+            f"a table is in use ({error}): stop the workers and whoever else works on this database, "
+            "then run it again; nothing was changed"
+        ) from error
+
+
 def _config(url: str, app: str | None) -> StoreConfig:
     chosen = chosen_app(app)
     if chosen is None:
-        return StoreConfig(url=url)
+        return store_config(url, Config.from_environment())
     with load_app(chosen) as engine:
         return engine._runtime.store.config
 
