@@ -20,7 +20,6 @@ from bpm_engine.cli.commands import GOOD, REFUSED
 from bpm_engine.cli.filters import filtered, taken
 from bpm_engine.cli.options import ACTOR, SET
 from bpm_engine.cli.session import Session, assignments, is_id, on_engine, plain
-from bpm_engine.errors import NotFoundError
 
 REASON = click.option("--reason", default="", help="Why, for the history.")
 YES = click.option("--yes", "-y", is_flag=True, help="Do not ask before changing what the filters find.")
@@ -131,14 +130,8 @@ def retry(
 
 
 def _is_incident(session: Session, name: str) -> bool:
-    """An id that no instance has: also that of an incident which is no longer there, to be told so."""
-    if not is_id(name):
-        return False
-    try:
-        session.engine.instances.get(name)
-    except NotFoundError:
-        return True
-    return False
+    """An id that names no instance: also that of an incident which is no longer there, to be told so."""
+    return is_id(name) and session.find_instance(name) is None
 
 
 def _retrying(session: Session, given: dict[str, Any], actor: str | None) -> Operation:

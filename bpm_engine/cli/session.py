@@ -47,18 +47,31 @@ class Session:
 
     def instance(self, named: str) -> str:
         """The id of an instance that is named by its id, or by a business key that no other one has."""
-        if is_id(named):
+        found = self.find_instance(named)
+        if found is None and not is_id(named):  # of an id that is gone the call itself says so
+            raise NotFoundError(f"there is no instance with the id or business key {named!r:.80}")
+        return found or named
+
+    def find_instance(self, named: str) -> str | None:
+        """The same; None: there is none. A business key may look like an id: ids go first."""
+        if is_id(named) and self._has(named):
             return named
-        found = self.engine.instances.find(business_key=named, limit=2).items
-        match found:
+        match self.engine.instances.find(business_key=named, limit=2).items:
+            case ():
+                return None
             case (one,):
                 return one.id
-            case ():
-                raise NotFoundError(f"there is no instance with the id or business key {named!r:.80}")
             case _:
                 raise ConflictError(
                     f"several instances have the key {named!r:.80}: see `bpm list --business-key {named}`"
                 )
+
+    def _has(self, instance_id: str) -> bool:
+        try:
+            self.engine.instances.get(instance_id)
+        except NotFoundError:
+            return False
+        return True
 
     def known_instance(self, named: str | None) -> str | None:
         """The same for a filter: nothing found would otherwise look as if nothing were there to do."""

@@ -201,6 +201,23 @@ def test_an_instance_may_be_named_by_its_business_key(deployed: Shell, command: 
     assert "bpm list --business-key A-1" in deployed.run(*command, "A-1", code=1)
 
 
+@pytest.mark.parametrize("key", ["0192f0c1-1111-7222-8333-444455556666", "0192f0c1111172228333444455556666"])
+def test_a_business_key_may_look_like_an_id(deployed: Shell, key: str) -> None:
+    instance = deployed.json("start", "job", "-k", key)["id"]
+    other = deployed.json("start", "job", "-k", instance)["id"]
+    assert deployed.json("show", key)["instance"]["id"] == instance
+    assert deployed.json("show", instance)["instance"]["id"] == instance, "ids go first"
+    with Engine(deployed.database) as engine:
+        engine.handler("work", retry=Retry(attempts=1))(lambda work: 1 / 0)
+        engine.run_until_idle()
+    assert [found["instance_id"] for found in deployed.json("incidents", "-i", key)["items"]] == [instance]
+    assert deployed.run("retry", key) == "1 done\n"
+    assert deployed.run("cancel", key) == "1 done\n"
+    assert deployed.json("show", other)["instance"]["business_key"] == instance
+    gone = key.replace("0192", "0193")
+    assert f"there is no instance '{gone}'" in deployed.run("show", gone, code=1)
+
+
 def test_doctor_answers_by_its_exit_code(deployed: Shell) -> None:
     assert deployed.run("doctor") == "nothing is wrong\n"
     deployed.run("start", "choice", "--set", "amount=1")
