@@ -69,7 +69,8 @@ def incidents(
         )
         for each in page if traceback else ():
             session.say(f"\n{each.id}", bold=True)
-            click.echo(each.traceback)
+            for line in each.traceback.split("\n"):
+                session.say(line)
         if page.cursor:
             click.secho(f"more: --cursor {page.cursor}", dim=True, err=True, color=session.color)
 

@@ -11,7 +11,7 @@ from lxml import etree
 from support.command import Prompt, Shell
 from support.samples import HUMAN, LISTEN, WAIT, WORK
 
-from bpm_engine import Engine, Retry
+from bpm_engine import Engine, Retry, Work
 
 UUID = r"[0-9a-f]{8}-[0-9a-f-]{27}"
 APP = """
@@ -294,6 +294,21 @@ def test_names_in_the_database_cannot_move_the_cursor(deployed: Shell) -> None:
     deployed.run("start", "choice", "--set", "amount=1", "--set", "note=\x1b[2Jgone")
     instance = deployed.json("list")["items"][0]["id"]
     assert "\x1b" not in deployed.run("show", instance)
+
+
+def test_the_text_of_an_error_cannot_move_the_cursor(deployed: Shell) -> None:
+    deployed.run("start", "job")
+    with Engine(deployed.database) as engine:
+
+        @engine.handler("work", retry=Retry(attempts=1))
+        def work(work: Work) -> None:
+            raise ValueError("bad\x1b[2J\r\x85gone\nand more")
+
+        engine.run_until_idle()
+    lines = deployed.run("incidents", "--traceback").splitlines()
+    assert "ValueError: bad⟨U+001B⟩[2J ⟨U+0085⟩gone" in lines
+    assert "and more" in lines
+    assert any(line.startswith('  File "') for line in lines)
 
 
 def test_an_application_decides_about_its_database(deployed: Shell) -> None:
