@@ -63,12 +63,14 @@ def taken(options: dict[str, Any]) -> InstanceFilters:
 
 
 def nested(flat: dict[str, Any]) -> dict[str, Any]:
-    """`{"a.b": 1}` means the part `b` of `a`."""
+    """`{"a.b": 1}` means the part `b` of `a`. What is both a value and the place of parts cannot be found."""
     result: dict[str, Any] = {}
     for name, value in flat.items():
         *outer, last = name.split(".")
-        place = result
+        place: Any = result
         for part in outer:
-            place = place.setdefault(part, {})
+            place = place.setdefault(part, {}) if isinstance(place, dict) else None
+        if not isinstance(place, dict) or last in place:
+            raise click.UsageError(f"--where {name} contradicts another --where: a variable has one value")
         place[last] = value
     return result
