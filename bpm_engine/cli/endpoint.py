@@ -6,7 +6,9 @@ drain, or wait for the database; both tell the details as JSON.
 
 from __future__ import annotations
 
+import errno
 import json
+import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,8 +18,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from bpm_engine.engine import Engine
+from bpm_engine.errors import InvalidInputError
 
 Exposition = Callable[[], tuple[bytes, str]]  # the metrics and their content type
+ADVICE = {
+    errno.EADDRINUSE: "another process serves there; choose another port with --http",
+    errno.EACCES: "only privileged processes may serve at such a port; choose a higher one with --http",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +60,12 @@ class Endpoint:
         metrics: bool = False,
         expose: Exposition = exposition,
     ) -> None:
-        self._server = _Server(address, readiness, expose if metrics else None)
-        self.address: tuple[str, int] = self._server.server_address[:2]  # type: ignore[assignment]
+        try:
+            self._server = _Server(address, readiness, expose if metrics else None)
+        except OSError as error:
+            advice = ADVICE.get(error.errno or 0, "give --http an address of this machine")
+            raise InvalidInputError(f"{_place(address)}: {error.strerror}: {advice}") from error
+        self.place = _place(self._server.server_address)
         self._thread = threading.Thread(target=self._server.serve_forever, name="bpm-http", daemon=True)
 
     def __enter__(self) -> Self:
@@ -69,6 +80,12 @@ class Endpoint:
         self._thread.join()
 
 
+def _place(address: tuple[Any, ...]) -> str:
+    """As it stands in a URL."""
+    host, port = address[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
@@ -77,6 +94,8 @@ class _Server(ThreadingHTTPServer):
     ) -> None:
         self.readiness = readiness
         self.expose = expose
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
         super().__init__(address, _Request)
 
 

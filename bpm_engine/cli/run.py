@@ -48,8 +48,12 @@ def _address(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     if value is None:
         return None
     host, _, port = value.rpartition(":")
-    if not port.isdigit() or int(port) > 65_535:
+    if not port.isdecimal() or not port.isascii() or int(port) > 65_535:
         raise click.BadParameter(f"expected PORT or HOST:PORT, not {value!r}")
+    if host.startswith("[") and host.endswith("]"):
+        return host[1:-1], int(port)
+    if ":" in host:
+        raise click.BadParameter(f"an address of IPv6 needs brackets, such as [::1]:8080, not {value!r}")
     return host or "127.0.0.1", int(port)
 
 
@@ -79,7 +83,7 @@ def _address(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     "--http",
     callback=_address,
     metavar="[HOST:]PORT",
-    help="Serve /live and /ready there; HOST is 127.0.0.1 unless given.",
+    help="Serve /live and /ready there; HOST is 127.0.0.1 unless given, of IPv6 in brackets.",
 )
 @click.option("--metrics", is_flag=True, help="Serve Prometheus metrics at /metrics of --http.")
 @click.option(
@@ -204,7 +208,7 @@ def _serve(
     with ExitStack() as stack:
         if http is not None:
             endpoint = stack.enter_context(Endpoint(http, lambda: engine_readiness(engine), metrics=metrics))
-            logger.info("health is served at http://%s:%d", *endpoint.address)
+            logger.info("health is served at http://%s", endpoint.place)
         if reports_to is not None:
             from bpm_engine.cli.report import Report
 

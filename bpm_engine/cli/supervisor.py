@@ -317,7 +317,7 @@ def supervise(
             if metrics:
                 expose = _gathered(engine, shared["PROMETHEUS_MULTIPROC_DIR"], [*children, *stand_ins])
             endpoint = Endpoint(http, supervisor.readiness, metrics=metrics, expose=expose)
-            logger.info("health is served at http://%s:%d", *stack.enter_context(endpoint).address)
+            logger.info("health is served at http://%s", stack.enter_context(endpoint).place)
         return supervisor.run()
 
 

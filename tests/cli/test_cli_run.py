@@ -22,6 +22,7 @@ SLOW = bpmn(
     '<serviceTask id="second" bpm:topic="quick.second"/><endEvent id="end"/>'
     + path("start", "first", "second", "end")
 )
+TAKEN = "another process serves there; choose another port with --http"
 APP = """
 import logging, os, time
 from pathlib import Path
@@ -61,6 +62,14 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
 
 
 def test_on_sigterm_what_runs_is_finished_and_nothing_new_is_begun(shell: Shell) -> None:
@@ -156,6 +165,31 @@ def test_until_idle_heeds_only_and_types(shell: Shell) -> None:
         assert [token.node_id for token in engine.instances.get(instance).tokens] == ["second"]
 
 
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+def test_health_is_served_at_an_address_of_ipv6(shell: Shell) -> None:
+    with shell.running("run", "--app", "shop:engine", "--http", "[::1]:0") as worker:
+        assert worker.stdout is not None
+        said = next(line for line in worker.stdout if "health is served" in line)
+        at = said.split()[-1]
+        assert at.startswith("http://[::1]:")
+        wait_until(lambda: fetch(f"{at}/live")[0] == 200, "it answers")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_port_that_is_taken_is_named_with_what_to_do(shell: Shell, processes: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        place = f"127.0.0.1:{other.getsockname()[1]}"
+        arguments = ["--http", place, "--processes", processes, "--log-level", "error"]
+        told = shell.run("run", "--app", "shop:engine", *arguments, code=1)
+    assert told == f"{place}: Address already in use: {TAKEN}\n"
+
+
+def test_an_address_that_is_not_here_is_named_with_what_to_do(shell: Shell) -> None:
+    told = shell.run("run", "--app", "shop:engine", "--http", "nowhere.invalid:1", code=1)
+    assert "nowhere.invalid:1: " in told
+    assert "give --http an address of this machine" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -165,6 +199,9 @@ def test_until_idle_heeds_only_and_types(shell: Shell) -> None:
         (["--app", "plain_app:nothing"], "is no Engine"),
         (["--app", "plain_app:engine", "--only", "cooking"], "no service cooking"),
         (["--app", "plain_app:engine", "--http", "here"], "HOST:PORT"),
+        (["--app", "plain_app:engine", "--http", "[::1]"], "HOST:PORT"),
+        (["--app", "plain_app:engine", "--http", "::1:8080"], "[::1]:8080"),
+        (["--app", "plain_app:engine", "--http", "²"], "HOST:PORT"),
         (["--app", "plain_app:engine", "--metrics"], "--http"),
         (["--app", "plain_app:engine", "--until-idle", "--processes", "2"], "leave out --processes"),
     ],
