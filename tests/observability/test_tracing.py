@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider, sampling
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from support.samples import WAIT, WORK
@@ -96,6 +96,45 @@ def test_a_message_that_takes_effect_is_a_span(
     assert signal.attributes
     assert signal.attributes["bpm.instance_id"] == instance.id
     assert signal.start_time == signal.end_time
+
+
+def sampled(sampler: sampling.Sampler, instances: int) -> list[set[str]]:
+    """The names of what is exported, for each instance of which something is."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider(sampler=sampler)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    engine = started(provider, WORK)
+
+    @engine.handler("work")
+    def work(work: Work) -> None:
+        with provider.get_tracer("bank").start_as_current_span("charge"):
+            pass
+
+    with provider.get_tracer("shop").start_as_current_span("what the caller does"):
+        for _ in range(instances):
+            engine.start("p")
+        engine.run_until_idle()
+    traces: dict[int, set[str]] = {}
+    for span in exporter.get_finished_spans():
+        assert span.context
+        traces.setdefault(span.context.trace_id, set()).add(span.name)
+    return [names for names in traces.values() if names != {"what the caller does"}]
+
+
+ALL = {"bpm.step work", "charge", "bpm.run p"}
+
+
+@pytest.mark.parametrize(
+    ("share", "least", "most"), [(0.0, 0, 0), (0.1, 1, 60), (0.5, 60, 140), (1.0, 200, 200)]
+)
+def test_the_sampler_decides_about_a_trace_as_a_whole(share: float, least: int, most: int) -> None:
+    traces = sampled(sampling.ParentBased(sampling.TraceIdRatioBased(share)), 200)
+    assert least <= len(traces) <= most
+    assert all(names == ALL for names in traces)
+
+
+def test_a_sampler_that_heeds_no_parent_decides_alone() -> None:
+    assert sampled(sampling.ALWAYS_OFF, 1) == []
+    assert sampled(sampling.ALWAYS_ON, 1) == [ALL]
 
 
 def test_without_an_sdk_nothing_happens() -> None:
