@@ -246,6 +246,7 @@ class Runtime:
         """What all services but retention would do now, or those that are named, in this thread; how many
         steps. What is published and what is deleted are none."""
         self.check_open()
+        _refuse_texts(only=only, types=types)
         named = {service.name for service in self.services(only)} - ({RETENTION} if only is None else set())
         stepping: dict[str, Callable[[], int]] = {
             "executor": lambda: self.executor.run_here(tuple(types)),
@@ -361,9 +362,7 @@ class Runtime:
         self.check_open()
         if self._services is not None:
             raise ConflictError("the services of this engine are running already")
-        for name, given in (("only", only), ("types", types)):
-            if isinstance(given, str):
-                raise InvalidInputError(f"{name} must be a list of texts, such as [{given!r}]")
+        _refuse_texts(only=only, types=types)
         services = Services(self.services(only), self.store.wakeups if self.config.wakeups else None)
         self.executor.work_on(tuple(types) or tuple(self.config.worker_types))
         if self.config.direct_handoff and (only is None or "executor" in only):
@@ -400,3 +399,10 @@ class Runtime:
         if self._publisher is not None:
             self._publisher.close()
         self.store.close()
+
+
+def _refuse_texts(**given: Sequence[str] | None) -> None:
+    """A text would be taken for a list of its letters."""
+    for name, value in given.items():
+        if isinstance(value, str):
+            raise InvalidInputError(f"{name} must be a list of texts, such as [{value!r}]")

@@ -76,6 +76,8 @@ def test_an_unknown_service_is_refused_and_nothing_has_begun(engine: Engine) -> 
 def test_a_text_is_no_list_of_texts(engine: Engine, given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match="must be a list of texts, such as"), engine.running(**given):
         pass
+    with pytest.raises(InvalidInputError, match="must be a list of texts, such as"):
+        engine.run_until_idle(**given)
 
 
 def test_types_hold_for_one_block(engine: Engine) -> None:
