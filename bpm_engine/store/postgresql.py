@@ -36,8 +36,11 @@ from bpm_engine.store.types import Instant, Jsonb, from_json
 MIGRATION_LOCK = 0x62706D  # any number nobody else uses: "bpm"
 Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)  # without a handle of its own
 RETRY = ("40001", "40P01", "55P03")
-AWAY = ("08", "57P0", "53300", "25P03", "57014")  # by beginning: connection, shutdown, too many, timeouts
+# By beginning: connections, resources, timeouts, shutdown, a disk that cannot be read or written, a server
+# that only reads. None of them says anything about the step, which would succeed at another time.
+AWAY = ("08", "53", "25P03", "25P04", "57014", "57P0", "58030", "25006")
 FULL = ("53100", "53200")
+READ_ONLY = "25006"
 UNDEFINED_TABLE = "42P01"
 RESTING_SINCE = "bpm_engine.resting_since"
 RESTED = 1.0  # seconds in the pool after which a connection is tested before it is used
@@ -88,6 +91,7 @@ class PostgreSQL:
         sa.event.listen(engine, "connect", _load_ids_and_json)
         sa.event.listen(engine, "connect", _keep_plans)
         sa.event.listen(engine, "checkin", _note_rest)
+        sa.event.listen(engine, "handle_error", _leave_read_only)
         if not config.transaction_pooler:
             sa.event.listen(engine, "checkout", _plan_anew)
         if config.pool_check:
@@ -336,6 +340,14 @@ def _connected(engine: sa.Engine) -> Iterator[sa.Connection]:
         raise UnavailableError("the database is away: it drops connections once they are open") from error
     with connection:
         yield connection
+
+
+def _leave_read_only(context: sa.engine.ExceptionContext) -> None:
+    """A server that only reads has been replaced by another one. The pool keeps no connection to it: new ones
+    are led to whoever writes now.
+    """
+    if getattr(context.original_exception, "sqlstate", None) == READ_ONLY:
+        context.is_disconnect = True
 
 
 def _milliseconds(seconds: float) -> str:
