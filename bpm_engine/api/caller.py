@@ -22,6 +22,7 @@ from bpm_engine.services.admission import Kind
 from bpm_engine.services.intake import BUFFER_FULL
 from bpm_engine.services.step import Submission
 from bpm_engine.store import search
+from bpm_engine.store.address import read_address
 from bpm_engine.store.failures import CommitUnknownError
 from bpm_engine.store.transaction import Transaction
 
@@ -125,7 +126,7 @@ class Caller:
             self.border.connection(connection, store.database.engine.dialect.name)
             store.open()
             if store.database.is_embedded and connection.info.get(KNOWN) != store.config.url:
-                self.border.same_file(connection.engine.url, sa.make_url(store.config.url))
+                self.border.same_file(connection.engine.url, read_address(store.config.url))
                 connection.info[KNOWN] = store.config.url
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from bpm_engine import Config, Engine
 from bpm_engine.cli.commands import GOOD, REFUSED
 from bpm_engine.cli.options import JSON, NO_COLOR
-from bpm_engine.cli.session import print_json
+from bpm_engine.cli.session import print_json, read_url
 from bpm_engine.demo import ending, screen, story
 
 FILE = "bpm-demo.db"
@@ -58,6 +58,8 @@ def demo(
       bpm demo --orders 1000 --workers 4
       bpm demo --database postgresql://localhost/test
     """
+    if database is not None:
+        read_url(database)
     settings = story.Settings(
         database=database or _fresh_file(directory),
         tenant="default" if database is None else f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S}",

@@ -20,14 +20,14 @@ from uuid import UUID
 
 import click
 from click.core import ParameterSource
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.engine import URL
 
 from bpm_engine.bpmn.draw.text import visible
 from bpm_engine.cli.commands import GOOD
 from bpm_engine.cli.options import APP, DATABASE, JSON, NO_COLOR, TENANT
 from bpm_engine.engine import Engine
 from bpm_engine.errors import ConflictError, EngineError, InvalidInputError, NotFoundError
+from bpm_engine.store.address import read_address
 
 F = TypeVar("F", bound=Callable[..., Any])
 READ_LIMIT = 10_000_000  # bytes of a JSON document; ten times what an instance may keep
@@ -147,19 +147,7 @@ def chosen_app(app: str | None) -> str | None:
 
 
 def read_url(url: str) -> URL:
-    """Of a database that can be worked with. The URL is never repeated: it may hold a password."""
-    try:
-        parsed = make_url(url)
-    except ArgumentError:
-        raise InvalidInputError(
-            "--database (or BPM_DATABASE_URL) is no database URL; try sqlite:///bpm.db"
-        ) from None
-    backend, _, driver = parsed.drivername.partition("+")
-    if backend in ("postgresql", "postgres") and driver not in ("", "psycopg"):
-        raise InvalidInputError(
-            f"PostgreSQL is reached with psycopg, not with {driver!r:.40}: write postgresql://…"
-        )
-    return parsed
+    return read_address(url, "--database (or BPM_DATABASE_URL)")
 
 
 def require_database(url: str) -> None:

@@ -171,8 +171,9 @@ def next_steps(ending: Ending, settings: Settings) -> list[tuple[str, str]]:
 
 def environment(settings: Settings) -> str:
     """What the commands need to know; shell, quoted. A password is not repeated: libpq takes PGPASSWORD."""
-    parts = [f"BPM_DATABASE_URL={shlex.quote(without_password(settings.database))}"]
-    if make_url(settings.database).password:
+    address = without_password(settings.database)
+    parts = [f"BPM_DATABASE_URL={shlex.quote(address)}"]
+    if make_url(address) != make_url(settings.database):
         parts.append("PGPASSWORD")
     if settings.tenant != DEFAULT_TENANT:
         parts.append(f"BPM_TENANT={shlex.quote(settings.tenant)}")
@@ -183,7 +184,8 @@ def environment(settings: Settings) -> str:
 
 
 def without_password(url: str) -> str:
-    return make_url(url)._replace(password=None).render_as_string(hide_password=False)
+    shown = make_url(url)._replace(password=None).difference_update_query(["password"])
+    return shown.render_as_string(hide_password=False)
 
 
 def _tell_next(console: Console, ending: Ending, settings: Settings) -> None:

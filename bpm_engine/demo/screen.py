@@ -12,12 +12,12 @@ from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
-from sqlalchemy.engine import make_url
 
 from bpm_engine.bpmn import load, model
 from bpm_engine.demo.samples import WEB_ORDER
 from bpm_engine.demo.story import Scene, Settings
 from bpm_engine.demo.workers import Worker
+from bpm_engine.store.address import read_address
 
 # The nodes worth watching, in the order of the process, with who does them.
 WATCHED = {
@@ -128,7 +128,8 @@ class SilentScreen:
 
 
 def greeting(settings: Settings) -> Text:
-    backend = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}[make_url(settings.database).get_backend_name()]
+    embedded = read_address(settings.database).get_backend_name() == "sqlite"
+    backend = "SQLite" if embedded else "PostgreSQL"
     line = Text("bpm demo", style="bold cyan")
     return line.append(f"  {settings.orders} orders, {settings.workers} worker processes, {backend}")
 

@@ -24,6 +24,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from bpm_engine.errors import InvalidInputError, UnavailableError
 from bpm_engine.store import arrays, security
+from bpm_engine.store.address import read_address
 from bpm_engine.store.clock import ServerClock
 from bpm_engine.store.compiled import TRANSLATIONS
 from bpm_engine.store.config import StoreConfig
@@ -66,10 +67,11 @@ class PostgreSQL:
 
     def __init__(self, config: StoreConfig) -> None:
         self._config = config
+        self._url = read_address(config.url)
         self.engine = self._pool(config.pool_size, config.pool_overflow)
         self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._reserve = self._pool(1, 0)  # opened when it is first needed: by workers
-        direct = driver_url(config.direct_url or config.url)
+        direct = read_address(config.direct_url, "direct_url") if config.direct_url else self._url
         libpq = direct.set(drivername="postgresql").render_as_string(hide_password=False)
         self.wakeups = Notifications(libpq)
         self._clock = ServerClock(_ask_time)
@@ -77,7 +79,7 @@ class PostgreSQL:
     def _pool(self, size: int, overflow: int) -> sa.Engine:
         config = self._config
         engine = sa.create_engine(
-            driver_url(config.url),
+            self._url,
             isolation_level="READ COMMITTED",
             pool_size=size,
             max_overflow=overflow,
@@ -321,12 +323,6 @@ _ANY_PLAN = sa.text(
 def _ask_time(connection: sa.Connection) -> datetime:
     """Not `now()`, which is the start of the transaction: waiting for locks would backdate leases."""
     return connection.execute(_CLOCK).scalar_one()
-
-
-def driver_url(url: str) -> sa.URL:
-    """`postgresql://…` and `postgres://…` mean psycopg 3."""
-    parsed = sa.make_url(url.replace("postgres://", "postgresql://", 1))
-    return parsed.set(drivername="postgresql+psycopg") if parsed.drivername == "postgresql" else parsed
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from bpm_engine.errors import InvalidInputError
+from bpm_engine.store.address import read_address
 from bpm_engine.store.compiled import TRANSLATIONS
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.containment import contains_text, merge
@@ -55,7 +56,7 @@ class SQLite:
 
     def __init__(self, config: StoreConfig) -> None:
         self._config = config
-        path = sa.make_url(config.url).database
+        path = read_address(config.url).database
         self._memory = path in (None, "", ":memory:")
         self._unchecked = None if self._memory else path
         self._uri = f"file:/bpm-{uuid.uuid7()}?vfs=memdb" if self._memory else f"file:{quote(str(path))}"

@@ -31,6 +31,7 @@ import sqlalchemy as sa
 from bpm_engine.crash import crash_point, declare, loses_commit
 from bpm_engine.errors import InvalidInputError
 from bpm_engine.store import migrate
+from bpm_engine.store.address import read_address
 from bpm_engine.store.clock import Clock, DatabaseClock
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.database import Database, Wakeups
@@ -44,14 +45,8 @@ COMMIT = declare("commit", "a writing transaction is about to be committed")
 
 def connect(config: StoreConfig) -> Database:
     """The database that the URL names. Opens nothing."""
-    scheme = config.url.partition(":")[0].partition("+")[0]
-    match scheme:
-        case "postgresql" | "postgres":
-            return PostgreSQL(config)
-        case "sqlite":
-            return SQLite(config)
-        case _:
-            raise InvalidInputError(f"the URL must begin with postgresql: or sqlite:, not {scheme!r}")
+    embedded = read_address(config.url).get_backend_name() == "sqlite"
+    return SQLite(config) if embedded else PostgreSQL(config)
 
 
 class Store:

@@ -102,6 +102,26 @@ USES: dict[str, tuple[list[str], int, str]] = {
     "no engine": (["list", "--app", "shop:other"], 2, "'other' of shop is no Engine but int"),
     "no service": (["run", "--app", "shop:engine", "--only", "x"], 2, "there is no service x; choose from"),
     "a password in no URL": (["list", "--database", f"x:{SECRET}@"], 1, "is no database URL"),
+    "a password and no host": (
+        ["list", "--database", f"postgresql://u:{SECRET}/d"],
+        1,
+        "--database (or BPM_DATABASE_URL) has no number where its port would be; write postgresql://",
+    ),
+    "an @ in a password": (
+        ["list", "--database", f"postgresql://u:x@{SECRET}@127.0.0.1:1/d"],
+        1,
+        "has an @ too many: one stands before the host, any other is written as %40",
+    ),
+    "no host for the demo": (
+        ["demo", "--database", f"postgresql://u:{SECRET}/d"],
+        1,
+        "no number where its port would be",
+    ),
+    "no host for the bench": (
+        ["bench", "--database", f"postgresql://u:{SECRET}/d"],
+        1,
+        "no number where its port would be",
+    ),
     "another driver": (
         ["list", "--database", f"postgresql+asyncpg://u:{SECRET}@h/d"],
         1,

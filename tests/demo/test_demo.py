@@ -102,8 +102,11 @@ def test_what_it_says_to_type_next_works_word_for_word(run: Run) -> None:
         assert not engine.incidents.find()
 
 
-def test_a_password_is_not_repeated() -> None:
-    shown = environment(settings("postgresql://eve:secret@host/db"))
+@pytest.mark.parametrize(
+    "url", ["postgresql://eve:secret@host/db", "postgresql://eve@host/db?password=secret"]
+)
+def test_a_password_is_not_repeated(url: str) -> None:
+    shown = environment(settings(url))
     assert "secret" not in shown
     assert shown.startswith("export BPM_DATABASE_URL=postgresql://eve@host/db PGPASSWORD")
 

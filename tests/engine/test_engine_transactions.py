@@ -16,7 +16,7 @@ from bpm_engine import ConflictError, Engine, InvalidInputError, Work
 from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import Instance
 from bpm_engine.services.observer import Observer
-from bpm_engine.store.postgresql import driver_url
+from bpm_engine.store.address import read_address
 from bpm_engine.testing import TestEngine
 
 ORDERS = sa.Table(
@@ -33,7 +33,7 @@ def url(request: pytest.FixtureRequest, url_of: Callable[[str], str]) -> str:
 @pytest.fixture
 def own(url: str) -> Iterator[sa.Engine]:
     """The application's own way into the same database."""
-    application = sa.create_engine(driver_url(url) if url.startswith("postgresql") else url)
+    application = sa.create_engine(read_address(url))
     ORDERS.create(application)
     yield application
     ORDERS.drop(application)
@@ -170,7 +170,7 @@ def test_a_connection_to_another_database_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 def test_a_database_without_our_tables_is_refused_in_words(embedded: Engine, url: str) -> None:
-    elsewhere = sa.make_url(driver_url(url)).set(database="postgres")
+    elsewhere = read_address(url).set(database="postgres")
     _refused(embedded, elsewhere.render_as_string(hide_password=False), "without the engine's tables")
 
 
