@@ -61,8 +61,9 @@ class Bell:
 class Notifications:
     """Threads start on first use, so that constructing a store opens nothing."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, connect: Callable[[], psycopg.Connection]) -> None:
+        """`connect` opens a connection that commits by itself."""
+        self._connect = connect
         self._bell = Bell()
         self._pending = threading.Event()
         self._urgent = threading.Event()
@@ -117,7 +118,7 @@ class Notifications:
         """Run on a fresh connection again and again until closed."""
         while not self._closed.is_set():
             try:
-                with psycopg.connect(self._url, autocommit=True, connect_timeout=5) as connection:
+                with self._connect() as connection:
                     run(connection)
             except psycopg.Error:
                 self._listening.clear()

@@ -23,7 +23,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from bpm_engine.errors import InvalidInputError, UnavailableError
-from bpm_engine.store import arrays, security
+from bpm_engine.store import arrays, security, sessions
 from bpm_engine.store.address import read_address
 from bpm_engine.store.clock import ServerClock
 from bpm_engine.store.compiled import TRANSLATIONS
@@ -68,12 +68,15 @@ class PostgreSQL:
     def __init__(self, config: StoreConfig) -> None:
         self._config = config
         self._url = read_address(config.url)
+        if config.transaction_pooler:
+            self._settings = sessions.settings(config, self._url)
+            self._url = sessions.without_options(self._url)
         self.engine = self._pool(config.pool_size, config.pool_overflow)
         self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._reserve = self._pool(1, 0)  # opened when it is first needed: by workers
-        direct = read_address(config.direct_url, "direct_url") if config.direct_url else self._url
-        libpq = direct.set(drivername="postgresql").render_as_string(hide_password=False)
-        self.wakeups = Notifications(libpq)
+        direct = config.direct_url
+        self._direct_url = read_address(direct, "direct_url") if direct else self._url
+        self.wakeups = Notifications(self._connect_directly)
         self._clock = ServerClock(_ask_time)
 
     def _pool(self, size: int, overflow: int) -> sa.Engine:
@@ -102,35 +105,17 @@ class PostgreSQL:
 
     def _connect_arguments(self) -> dict[str, Any]:
         config = self._config
-        arguments: dict[str, Any] = {
-            "prepare_threshold": None if config.transaction_pooler else SEEN_BEFORE,
-            "connect_timeout": config.connect_timeout,
-            "application_name": "bpm_engine",
-            "keepalives_idle": config.keepalive_idle,
-            "keepalives_interval": 5,
-            "keepalives_count": 3,
-            "tcp_user_timeout": (config.keepalive_idle + 15) * 1000,
-        }
+        arguments = sessions.link(config, self._url)
         if config.transaction_pooler:
-            return arguments
-        settings = " ".join(f"-c {name}={value}" for name, value in self._session().items())
-        return arguments | {"options": f"{settings} -c timezone=UTC"}
+            return arguments | {"prepare_threshold": None}
+        options = sessions.options(config, self._url)
+        return arguments | {"prepare_threshold": SEEN_BEFORE, sessions.OPTIONS: options}
 
-    def _session(self) -> dict[str, str]:
-        config = self._config
-        return {
-            "statement_timeout": _milliseconds(config.statement_timeout),
-            "lock_timeout": _milliseconds(config.lock_timeout),
-            "idle_in_transaction_session_timeout": _milliseconds(config.idle_transaction_timeout),
-            # Statistics lag behind tables that fill and empty within seconds. What a step reads it finds by
-            # an index, row by row: never by reading a table that looks small. And an index that is walked in
-            # its order gives the first page of a million rows without the rest.
-            "random_page_cost": "1.1",
-            "enable_hashjoin": "off",
-            "enable_mergejoin": "off",
-            "enable_material": "off",
-            "enable_bitmapscan": "off",
-        }
+    def _connect_directly(self) -> psycopg.Connection:
+        """For wake-ups, past a pooler."""
+        arguments, named = self.engine.dialect.create_connect_args(self._direct_url)
+        ours = sessions.link(self._config, self._direct_url)
+        return psycopg.connect(*arguments, **{**named, **ours}, autocommit=True)
 
     def image(self) -> None:
         """A server keeps its databases itself."""
@@ -148,7 +133,7 @@ class PostgreSQL:
     def _writing(self, engine: sa.Engine) -> Iterator[sa.Connection]:
         with _connected(engine) as connection:
             if self._config.transaction_pooler:
-                connection.execute(_SET_TIMEOUTS, self._session())
+                connection.execute(sessions.SET_ALL, self._settings)
             yield connection
 
     @contextmanager
@@ -223,7 +208,7 @@ class PostgreSQL:
         """
         connection.execute(_WITHOUT_TIMEOUTS)
         connection.execute(_LOCK_MIGRATIONS, {"number": MIGRATION_LOCK})
-        connection.execute(_LOCK_TIMEOUT, {"lock_timeout": _milliseconds(self._config.lock_timeout)})
+        connection.execute(_LOCK_TIMEOUT, {"lock_timeout": sessions.milliseconds(self._config.lock_timeout)})
 
     def lock_names(self, connection: sa.Connection, names: Sequence[str]) -> None:
         connection.execute(_LOCK_NAMES, {"names": list(names)})
@@ -304,16 +289,6 @@ _WITHOUT_TIMEOUTS = sa.text(
 _LOCK_TIMEOUT = sa.text("SELECT set_config('lock_timeout', :lock_timeout, true)")
 _LOCK_MIGRATIONS = sa.text("SELECT pg_advisory_xact_lock(:number)")
 _CLOCK = sa.select(sa.func.clock_timestamp(type_=Instant))
-_SET_TIMEOUTS = sa.text(
-    "SELECT set_config('statement_timeout', :statement_timeout, true),"
-    " set_config('lock_timeout', :lock_timeout, true),"
-    " set_config('idle_in_transaction_session_timeout', :idle_in_transaction_session_timeout, true),"
-    " set_config('random_page_cost', :random_page_cost, true),"
-    " set_config('enable_hashjoin', :enable_hashjoin, true),"
-    " set_config('enable_mergejoin', :enable_mergejoin, true),"
-    " set_config('enable_material', :enable_material, true),"
-    " set_config('enable_bitmapscan', :enable_bitmapscan, true)"
-)
 _ANY_PLAN = sa.text(
     "SELECT set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true),"
     " set_config('enable_material', 'on', true), set_config('enable_bitmapscan', 'on', true)"
@@ -344,10 +319,6 @@ def _leave_read_only(context: sa.engine.ExceptionContext) -> None:
     """
     if getattr(context.original_exception, "sqlstate", None) == READ_ONLY:
         context.is_disconnect = True
-
-
-def _milliseconds(seconds: float) -> str:
-    return str(int(seconds * 1000))
 
 
 def _note_rest(connection: psycopg.Connection[Any] | None, record: ConnectionPoolEntry) -> None:

@@ -406,6 +406,17 @@ def test_behind_a_transaction_pooler_everything_works(postgresql_store: Store, p
         assert store.wakeups.wait(seen, 10)
 
 
+def test_behind_a_transaction_pooler_the_options_of_the_url_hold_in_each_transaction(pooler_url: str) -> None:
+    """PgBouncer itself refuses a session with options."""
+    url = f"{pooler_url}&options=-clock_timeout%3D1234&application_name=shop"
+    with Store(StoreConfig(url=url, transaction_pooler=True)) as store:
+        for _ in range(3):
+            start(store)
+            with store.reading() as tx:
+                assert tx.execute(sa.text("SHOW lock_timeout")).scalar() == "1234ms"
+                assert tx.execute(sa.text("SHOW application_name")).scalar() == "shop"
+
+
 def test_a_server_that_drops_every_new_connection_is_unavailable(postgresql_store: Store) -> None:
     start(postgresql_store)
     engine = postgresql_store.database.engine
