@@ -20,7 +20,6 @@ read the versions again).
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
@@ -36,6 +35,7 @@ from bpm_engine.store.clock import Clock, DatabaseClock
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.database import Database, Wakeups
 from bpm_engine.store.failures import CommitUnknownError, Failure, translate
+from bpm_engine.store.opening import Opening
 from bpm_engine.store.postgresql import PostgreSQL
 from bpm_engine.store.sqlite import SQLite
 from bpm_engine.store.transaction import Transaction
@@ -57,7 +57,7 @@ class Store:
         self.config = StoreConfig(url=config) if isinstance(config, str) else config or StoreConfig()
         self.database = connect(self.config)
         self.clock = clock or DatabaseClock(self.database.now)
-        self._opening = threading.Lock()
+        self._opening = Opening(self._open)
         self._opened = False
 
     def __enter__(self) -> Self:
@@ -77,20 +77,21 @@ class Store:
         """Check the schema's version (or bring it up to date) and the durability, once.
 
         Raises SchemaVersionError with advice, UnsafeDurabilityError, UnavailableError, and InvalidInputError
-        if row-level security is set and does not hold.
+        if row-level security is set and does not hold. Who asks while another thread does it gets the same
+        answer.
         """
-        with self._opening:
-            if self._opened:
-                return
-            automatic = self.config.auto_migrate
-            if self.database.migrates_itself if automatic is None else automatic:
-                migrate.prepare(self.database)
-            with self._errors(), self.database.reading() as connection:
-                self.database.check_durability(connection)
-                migrate.check_version(connection)
-                self.database.check_security(connection)
-                connection.rollback()
-            self._opened = True
+        self._opening.ensure()
+
+    def _open(self) -> None:
+        automatic = self.config.auto_migrate
+        if self.database.migrates_itself if automatic is None else automatic:
+            migrate.prepare(self.database)
+        with self._errors(), self.database.reading() as connection:
+            self.database.check_durability(connection)
+            migrate.check_version(connection)
+            self.database.check_security(connection)
+            connection.rollback()
+        self._opened = True
 
     @contextmanager
     def transaction(self, *, tenant: str | None = None, reserved: bool = False) -> Iterator[Transaction]:
