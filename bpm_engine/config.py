@@ -19,6 +19,7 @@ from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from bpm_engine.errors import InvalidInputError
+from bpm_engine.tenants import ALL_TENANTS
 
 logger = logging.getLogger("bpm_engine.config")
 
@@ -259,7 +260,7 @@ def _check_tenant_limits(name: str, value: object) -> None:
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"{name} must be limits by tenant, {example}, not {value!r:.40}")
     for tenant, limits in value.items():
-        if not isinstance(tenant, str) or not tenant or not isinstance(limits, Mapping):
+        if tenant in ("", ALL_TENANTS) or not isinstance(tenant, str) or not isinstance(limits, Mapping):
             raise InvalidInputError(f"{name} must be limits by tenant, {example}, not {tenant!r:.40}")
         for limit, most in limits.items():
             if limit not in OF_A_TENANT:

@@ -1,4 +1,4 @@
-"""A value that is the same for every tenant, but for those that have their own."""
+"""The name that no tenant may have; values that are the same for every tenant but those with their own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+ALL_TENANTS = "*"  # what services call themselves to the policies of row-level security
 T = TypeVar("T")
 
 

@@ -20,6 +20,7 @@ from bpm_engine.handlers import Duration, span
 from bpm_engine.store.config import Limits
 from bpm_engine.store.pages import MAX_LIMIT
 from bpm_engine.store.values import check_instant, check_name, check_variables
+from bpm_engine.tenants import ALL_TENANTS
 
 PRIORITY = 1_000_000  # either way; far from the edge of the column
 HORIZON = timedelta(days=36_525)  # a hundred years: nobody waits longer on purpose
@@ -37,6 +38,12 @@ class Border:
         if not isinstance(value, str):
             raise InvalidInputError(f"{what} must be a text that is not empty, not {value!r:.40}")
         return check_name(value, self._limits, what=what)
+
+    def tenant(self, value: object) -> str:
+        name = self.name(value, "tenant")
+        if name == ALL_TENANTS:
+            raise InvalidInputError(f"tenant must not be {name!r}, which means all tenants to the database")
+        return name
 
     def optional_name(self, value: object, what: str) -> str | None:
         return None if value is None else self.name(value, what)

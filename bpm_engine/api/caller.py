@@ -38,7 +38,7 @@ T = TypeVar("T")
 class Caller:
     def __init__(self, runtime: Runtime, tenant: str) -> None:
         self.runtime = runtime
-        self.tenant = Border(runtime.value_limits.default).name(tenant, "tenant")
+        self.tenant = Border(runtime.value_limits.default).tenant(tenant)
         self.border = Border(runtime.value_limits.of(self.tenant))
         self.config = runtime.settings.of(self.tenant)
 

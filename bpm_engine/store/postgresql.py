@@ -33,6 +33,7 @@ from bpm_engine.store.notifications import Notifications
 from bpm_engine.store.rows import Field, contains, elements, merged
 from bpm_engine.store.schema import claim_order, token
 from bpm_engine.store.types import Instant, Jsonb, from_json
+from bpm_engine.tenants import ALL_TENANTS
 
 MIGRATION_LOCK = 0x62706D  # any number nobody else uses: "bpm"
 Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)  # without a handle of its own
@@ -174,9 +175,14 @@ class PostgreSQL:
                     driver.adapters.register_loader(oid, loader)
 
     def enter_tenant(self, connection: sa.Connection, tenant: str | None) -> None:
-        """For this transaction only: a setting of the session would leak to the pool's next user."""
-        if self._config.row_level_security:
-            connection.execute(_ENTER_TENANT, {"tenant": ALL_TENANTS if tenant is None else tenant})
+        """For this transaction only: a setting of the session would leak to the pool's next user. However a
+        name came here, none opens the rows of all: that is for None alone.
+        """
+        if not self._config.row_level_security:
+            return
+        if tenant == ALL_TENANTS:
+            raise InvalidInputError(f"{tenant!r} is the name of no tenant")
+        connection.execute(_ENTER_TENANT, {"tenant": ALL_TENANTS if tenant is None else tenant})
 
     @contextmanager
     def as_tenant(self, connection: sa.Connection, tenant: str | None) -> Iterator[None]:
@@ -276,7 +282,6 @@ class PostgreSQL:
         self._reserve.dispose()
 
 
-ALL_TENANTS = "*"
 _ENTER_TENANT = sa.text("SELECT set_config('bpm.tenant', :tenant, true)")
 _TENANT = sa.text("SELECT current_setting('bpm.tenant', true)")
 _SETTING = sa.text("SELECT current_setting(:name)")

@@ -1,10 +1,10 @@
 """Row-level security by tenant: an option of the migration, on databases that have it.
 
 A second line of defence: the tenant is in every query anyway. The policy compares with the setting
-`bpm.tenant`, which the store sets for one transaction; services set `*`. FORCE makes it hold for the owner of
-the tables, too. After a transaction PostgreSQL leaves the setting as '' rather than NULL, so both mean
-"nothing is visible". A superuser and a role with BYPASSRLS pass always: do not let the application connect as
-one.
+`bpm.tenant`, which the store sets for one transaction; services set `*`, which the store refuses as the name
+of a tenant, as the border of the engine does. FORCE makes it hold for the owner of the tables, too. After a
+transaction PostgreSQL leaves the setting as '' rather than NULL, so both mean "nothing is visible". A
+superuser and a role with BYPASSRLS pass always: do not let the application connect as one.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from bpm_engine.store.schema import metadata
+from bpm_engine.tenants import ALL_TENANTS
 
 POLICY = "bpm_tenant"
 _CONDITION = (
-    "tenant_id = nullif(current_setting('bpm.tenant', true), '') OR current_setting('bpm.tenant', true) = '*'"
+    "tenant_id = nullif(current_setting('bpm.tenant', true), '')"
+    f" OR current_setting('bpm.tenant', true) = '{ALL_TENANTS}'"
 )
 _IS_ENABLED = sa.text("SELECT relrowsecurity FROM pg_class WHERE oid = to_regclass('process_instance')")
 

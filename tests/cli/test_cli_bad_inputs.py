@@ -67,6 +67,7 @@ USES: dict[str, tuple[list[str], int, str]] = {
     "no name": (["start", "p", "--set", "amount"], 2, "expected NAME=VALUE, not 'amount'"),
     "no number": (["start", "p", "--version", "x"], 2, "'x' is not a valid integer"),
     "no tenant": (["start", "p", "--tenant", ""], 1, "tenant must be a text"),
+    "all tenants": (["list", "--tenant", "*"], 1, "tenant must not be '*'"),
     "a long key": (["start", "p", "-k", "x" * 300], 1, "business_key has 300 characters; 255 are allowed"),
     "no file to deploy": (["deploy", "gone.bpmn"], 2, "there is no BPMN file at 'gone.bpmn'"),
     "an empty file": (["deploy", "empty.bpmn"], 1, "XML_EMPTY: the file is empty"),

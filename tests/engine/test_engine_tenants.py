@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from support.definitions import bpmn, path
 from support.samples import HOURLY, HUMAN, WORK
 
-from bpm_engine import BatchReport, Engine, InvalidInputError, NotFoundError
+from bpm_engine import BatchReport, Config, Engine, InvalidInputError, NotFoundError
 
 EXTERNAL = bpmn(
     '<startEvent id="s"/><serviceTask id="x" bpm:topic="pack" bpm:external="true"/><endEvent id="e"/>'
@@ -212,6 +212,15 @@ def test_each_tenant_has_its_own_versions(engine: Engine) -> None:
 def test_a_tenant_needs_a_name(engine: Engine) -> None:
     with pytest.raises(InvalidInputError, match="tenant must be a text that is not empty"):
         engine.tenant("")
+
+
+def test_the_name_that_means_all_tenants_is_refused(engine: Engine) -> None:
+    with pytest.raises(InvalidInputError, match="tenant must not be '\\*'"):
+        engine.tenant("*")
+    with pytest.raises(InvalidInputError, match="tenant must not be '\\*'"):
+        Engine("sqlite://", tenant="*")
+    with pytest.raises(InvalidInputError, match="must be limits by tenant"):
+        Config(tenant_limits={"*": {"tokens": 1}})
 
 
 def _everything(engine: Engine) -> list[Any]:

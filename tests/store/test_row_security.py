@@ -66,6 +66,21 @@ def test_services_work_for_all_tenants(secured: Store) -> None:
     assert {t.tenant_id for t in claimed} == {"acme", "other"}
 
 
+def test_no_name_of_a_tenant_opens_the_rows_of_all(secured: Store) -> None:
+    with pytest.raises(InvalidInputError, match="no tenant"):
+        visible(secured, "*")
+    with (
+        secured.transaction(tenant="acme") as outer,
+        pytest.raises(InvalidInputError, match="no tenant"),
+        secured.joined(outer.connection, tenant="*"),
+    ):
+        pytest.fail("it was let in")
+    with Engine(secured.config.url, config=Config(row_level_security=True)) as engine:
+        for name in ("* ", "**", "%", "'*'", "acme' OR '*' = '*"):
+            with engine.tenant(name).begin() as connection:
+                assert connection.execute(sa.select(schema.process_instance.c.id)).all() == []
+
+
 def test_the_tenant_of_a_former_transaction_does_not_stay_in_the_pool(secured: Store) -> None:
     """One connection only; after a transaction the setting is '' and not NULL."""
     visible(secured, "acme")
