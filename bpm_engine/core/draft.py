@@ -294,12 +294,16 @@ class Draft:
         if not self.scopes.is_new(scope.id):
             self.require(joins=frozenset({key}))
 
-    def require_item(self, scope: Scope, index: int) -> None:
-        known, key = self.snapshot, (scope.id, index)
-        if known.whole or key in known.items or scope.id in known.complete:
+    def require_item(self, scope: Scope, index: int, most: int) -> None:
+        """With as many behind it as were loaded before, up to `most`: however many items pass at once, they
+        take few rounds of loading, and where one rests, little was loaded in vain."""
+        known = self.snapshot
+        if known.whole or (scope.id, index) in known.items or scope.id in known.complete:
             return
         if not self.scopes.is_new(scope.id):
-            self.require(items=frozenset({key}))
+            loaded = sum(place == scope.id for place, _ in known.items)
+            portion = max(1, min(loaded, most))
+            self.require(items=frozenset((scope.id, index + number) for number in range(portion)))
 
     def require_outputs(self, scope: Scope) -> None:
         known = self.snapshot

@@ -138,9 +138,10 @@ def item_done(marking: Marking, visit: Visit) -> None:
 
 
 def _next_turn(marking: Marking, scope: Scope, index: int) -> None:
-    if index >= _counters(scope)[TOTAL]:
+    left = _counters(scope)[TOTAL] - index
+    if left <= 0:
         return
-    marking.draft.require_item(scope, index)
+    marking.draft.require_item(scope, index, most=min(left, marking.budget))
     token = next(t for t in marking.draft.tokens.where("scope_id", scope.id) if t.loop_index == index)
     token = marking.put(token, state=TokenState.READY, waiting_for=None, phase=Phase.ENTER)
     _count_items(marking, scope.id, active=1)
