@@ -4,7 +4,8 @@ runs the inner node again and again (13.3.6).
 Counters sit on the scope, items in the tokens, results in the completed tokens; so an item's end costs
 the same with ten items as with ten thousand. Items are created within the step budget; a feeder token,
 which rests Ready at the repetition's own node inside its scope, goes on with the rest in the next
-transaction. A sequential repetition keeps its later items waiting for their turn.
+transaction. A sequential repetition keeps its later items waiting for their turn; where the next one is not
+made yet, the feeder lets it begin.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _feed(marking: Marking, scope: Scope, items: list[Json], first: int) -> None
     spec = _spec(marking, scope)
     left = _counters(scope)[TOTAL] - first
     portion = min(left, max(1, marking.budget // 2))
-    marking.budget -= portion
+    marking.budget = max(0, marking.budget - portion)
     tokens = [_item(marking, scope, spec, first + i, items[i] if items else None) for i in range(portion)]
     if portion < left:
         rest = {"items": items[portion:], "first": first + portion}
@@ -107,7 +108,7 @@ def _item(marking: Marking, scope: Scope, spec: Repeat, index: int, item: Json) 
     local: Variables = {LOOP_COUNTER: index + spec.counter_base}
     if spec.element_variable is not None:
         local[spec.element_variable] = item
-    if spec.mode == "sequential" and index > 0:
+    if spec.mode == "sequential" and index > _counters(scope)[COMPLETED]:
         turn = {"state": TokenState.WAITING, "waiting_for": Waiting.TURN}
         return marking.spawn(scope, spec.inner, loop_index=index, local=local, **turn)
     return marking.spawn(scope, spec.inner, loop_index=index, local=local)
@@ -142,7 +143,10 @@ def _next_turn(marking: Marking, scope: Scope, index: int) -> None:
     if left <= 0:
         return
     marking.draft.require_item(scope, index, most=min(left, marking.budget))
-    token = next(t for t in marking.draft.tokens.where("scope_id", scope.id) if t.loop_index == index)
+    items = marking.draft.tokens.where("scope_id", scope.id)
+    token = next((token for token in items if token.loop_index == index), None)
+    if token is None:
+        return  # the feeder will make it and see that it is its turn
     token = marking.put(token, state=TokenState.READY, waiting_for=None, phase=Phase.ENTER)
     _count_items(marking, scope.id, active=1)
     marking.start(token)
