@@ -9,7 +9,7 @@ when the former is done; each is used once. Whoever asked waits, and the records
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -97,23 +97,38 @@ def mark(
 def begin(marking: Marking, visit: Visit, effect: Compensate) -> None:
     marking.draft.require_records(visit.token.instance_id)
     marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.COMPENSATION)
-    claim(
-        marking, visit.token, [_compensated_scope(marking, visit.token, effect.activities)], effect.activities
-    )
+    only = effect.activities
+    rows = marking.draft.compensations.where("scope_id", _compensated_scope(marking, visit.token, only))
+    claim(marking, visit.token, [row.id for row in rows if only is None or row.node_id in only])
     proceed(marking, visit.token)
 
 
-def claim(
-    marking: Marking, requester: Token, scope_ids: Iterable[str], activities: frozenset[str] | None = None
-) -> None:
-    """What has completed by now, in these scopes, is the requester's; what completes later is not."""
-    draft = marking.draft
-    draft.require_records(requester.instance_id)
-    for scope_id in scope_ids:
-        for row in draft.compensations.where("scope_id", scope_id):
-            wanted = activities is None or row.node_id in activities
-            if wanted and row.status is CompensationStatus.PENDING and row.requested_by is None:
-                draft.compensations.put(row.id, replace(row, requested_by=requester.id))
+def claim(marking: Marking, requester: Token, record_ids: Iterable[str]) -> None:
+    """Those of them that nobody undoes are the requester's; what completes later is not."""
+    for row in map(marking.draft.compensations.get, record_ids):
+        if row is not None and row.status is CompensationStatus.PENDING and row.requested_by is None:
+            marking.draft.compensations.put(row.id, replace(row, requested_by=requester.id))
+
+
+def records_inside(marking: Marking, instance_id: str, outer: Iterable[Scope]) -> list[str]:
+    """The records of these scopes and of those that run inside them, to be asked for before they are stopped.
+    So are records that somebody in there has claimed: the scope that they were made in may have been stopped.
+    """
+    marking.draft.require_records(instance_id)
+    running = {scope.id for scope in scopes.running_inside(marking, outer)}
+    rows = marking.draft.compensations.where("instance_id", instance_id)
+    return [
+        row.id
+        for row in rows
+        if row.scope_id in running or (row.requested_by is not None and _lies_in(marking, row, running))
+    ]
+
+
+def _lies_in(marking: Marking, row: CompensationRecord, places: Container[str]) -> bool:
+    place: str | None = row.scope_id
+    while place is not None and place not in places:
+        place = marking.draft.scope(place).parent_id
+    return place is not None
 
 
 def proceed(marking: Marking, requester: Token) -> None:
@@ -214,6 +229,9 @@ def abandon(marking: Marking, requester: Token) -> None:
             draft.compensations.put(row.id, replace(row, requested_by=None))
         elif row.status in UNFINISHED and _handler(marking, row) is not None:
             _stop_handler(marking, row)
+        elif row.status is CompensationStatus.RUNNING:  # descended into: what is left inside can be asked for
+            pending = CompensationStatus.PENDING
+            draft.compensations.put(row.id, replace(row, status=pending, requested_by=None))
 
 
 def _stop_handler(marking: Marking, row: CompensationRecord) -> None:
@@ -278,7 +296,8 @@ def begin_saga(marking: Marking, token: Token, scope: Scope, error: Variables) -
     )
     marking.journal.log(LogKind.FAILED, requester, {k: error[k] for k in ("code", "message")})
     marking.draft.scopes.put(scope.id, replace(marking.draft.scope(scope.id), state=ScopeState.COMPENSATING))
-    claim(marking, requester, [scope.id])
+    records = marking.draft.compensations.where("scope_id", scope.id)
+    claim(marking, requester, [row.id for row in records])
     proceed(marking, requester)
 
 

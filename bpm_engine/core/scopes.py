@@ -7,6 +7,7 @@ cancelled scope had counted at its joins is forgotten.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -77,6 +78,17 @@ def begin(marking: Marking, scope: Scope, owner: Token) -> None:
     starts = graph.scopes[scope.node_id].starts
     for token in [marking.spawn(scope, node_id, mode=owner.mode) for node_id in starts]:
         marking.start(token)
+
+
+def running_inside(marking: Marking, outer: Iterable[Scope]) -> list[Scope]:
+    """These scopes and those that run inside them, down to the last; not called instances."""
+    found = list(outer)
+    for scope in found:
+        for token in marking.draft.tokens.where("scope_id", scope.id):
+            if token.state not in TERMINAL_TOKENS and token.waiting_for is Waiting.SCOPE:
+                inner = marking.draft.scopes.where("token_id", token.id)
+                found += [each for each in inner if each.state is ACTIVE]
+    return found
 
 
 # ------------------------------------------------------------------ ending

@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from bpm_engine.bpmn.graph import Boundary, CancelEvent, Graph, Node
 from bpm_engine.core import compensation, scopes, waits
 from bpm_engine.core.effects import CancelTransaction, LeaveTransaction
-from bpm_engine.core.lifecycle import TERMINAL_TOKENS
-from bpm_engine.core.state import LogKind, Scope, ScopeState, Token, TokenState, Waiting
+from bpm_engine.core.state import LogKind, ScopeState, Token, TokenState, Waiting
 
 if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
@@ -31,14 +30,14 @@ def cancel(marking: Marking, visit: Visit, effect: CancelTransaction) -> None:
     marking.draft.require_inside(host)
     marking.journal.log(LogKind.COMPLETED, visit.token)
     marking.end(visit.token)
-    stopped = [scope.id for scope in _scopes_inside(marking, host)]
-    for scope in marking.draft.scopes.where("token_id", host.id):
-        if scope.state is ScopeState.ACTIVE:
-            scopes.shut(marking, scope, ScopeState.COMPENSATING)
-            scopes.cancel_tokens(marking, marking.draft.scope(scope.id))
+    running = [s for s in marking.draft.scopes.where("token_id", host.id) if s.state is ScopeState.ACTIVE]
+    records = compensation.records_inside(marking, host.instance_id, running)
+    for scope in running:
+        scopes.shut(marking, scope, ScopeState.COMPENSATING)
+        scopes.cancel_tokens(marking, marking.draft.scope(scope.id))
     waits.close(marking, host)
     host = marking.put(host, state=TokenState.WAITING, waiting_for=Waiting.COMPENSATION)
-    compensation.claim(marking, host, stopped)
+    compensation.claim(marking, host, records)
     compensation.proceed(marking, host)
 
 
@@ -61,17 +60,6 @@ def _host(marking: Marking, token: Token) -> Token:
     host = marking.draft.token(scope.token_id or "")
     around = marking.draft.scope(host.scope_id)
     return host if around.loop is None else marking.draft.token(around.token_id or "")
-
-
-def _scopes_inside(marking: Marking, host: Token) -> list[Scope]:
-    """The living scopes in which something may have completed, down to the last; not called instances."""
-    found = [s for s in marking.draft.scopes.where("token_id", host.id) if s.state in scopes.LIVING]
-    for scope in found:
-        for token in marking.draft.tokens.where("scope_id", scope.id):
-            if token.state not in TERMINAL_TOKENS and token.waiting_for is Waiting.SCOPE:
-                inner = marking.draft.scopes.where("token_id", token.id)
-                found += [each for each in inner if each.state in scopes.LIVING]
-    return found
 
 
 def _cancel_event(graph: Graph, host: Node) -> Node:
