@@ -272,13 +272,19 @@ def saga_around(marking: Marking, token: Token) -> Scope | None:
 
 
 def begin_saga(marking: Marking, token: Token, scope: Scope, error: Variables) -> None:
-    """A step failed for good: what else runs in the scope stops, what completed is undone (decision 11)."""
-    marking.draft.require_records(scope.instance_id)
+    """A step failed for good: what else runs in the scope stops, what completed is undone (decision 11).
+
+    Whoever waits for that is a token of the saga's own scope: what is around the step in there is stopped and
+    undone as well, and can only be begun anew.
+    """
     requester = token
     while requester.scope_id != scope.id:
         owner = marking.owner(marking.draft.scope(requester.scope_id))
         assert owner is not None
         requester = owner
+    if requester.id != token.id or scope.live > 1:
+        marking.draft.require_complete(scope)
+    records = records_inside(marking, scope.instance_id, [scope])
     waits.close_handlers(marking, scope)
     scopes.cancel_content(marking, requester)
     scopes.cancel_tokens(marking, marking.draft.scope(scope.id), spared=requester.id)
@@ -296,8 +302,7 @@ def begin_saga(marking: Marking, token: Token, scope: Scope, error: Variables) -
     )
     marking.journal.log(LogKind.FAILED, requester, {k: error[k] for k in ("code", "message")})
     marking.draft.scopes.put(scope.id, replace(marking.draft.scope(scope.id), state=ScopeState.COMPENSATING))
-    records = marking.draft.compensations.where("scope_id", scope.id)
-    claim(marking, requester, [row.id for row in records])
+    claim(marking, requester, records)
     proceed(marking, requester)
 
 
