@@ -138,7 +138,7 @@ def select(marking: Marking, stimulus: ActivitySelected) -> Outcome:
         return Refused("AD_HOC_COMPLETE", "the ad-hoc sub-process is complete; nothing can begin in it")
     entry = dict(_selection(graph, place.node_id).enabled)[stimulus.node_id]
     local = dict(stimulus.variables) or None
-    marking.start(marking.spawn(place, entry, local=local))
+    marking.start(marking.spawn(place, entry, local=local, mode=scopes.mode_inside(marking, place)))
     return Applied()
 
 

@@ -261,9 +261,10 @@ def _settle_scope(marking: Marking, scope_id: str) -> None:
 
 
 def saga_around(marking: Marking, token: Token) -> Scope | None:
-    """The nearest scope with `bpm:saga`, outwards through the callers."""
+    """The nearest scope with `bpm:saga`, outwards through the callers, up to a compensation handler: if one
+    fails, that holds the order, and begins no saga anew (decision 9)."""
     at: Token | None = token
-    while at is not None:
+    while at is not None and at.mode is not Mode.COMPENSATION:
         scope = marking.draft.scope(at.scope_id)
         if marking.graph(at.instance_id).scopes[scope.node_id].saga:
             return scope

@@ -22,7 +22,6 @@ from bpm_engine.core.state import (
     Instance,
     InstanceStatus,
     LogKind,
-    Mode,
     Phase,
     Token,
     TokenState,
@@ -56,7 +55,7 @@ def fail(marking: Marking, token: Token, phase: Phase, code: str, message: str, 
 def give_up(marking: Marking, token: Token, phase: Phase, trouble: Trouble) -> None:
     """Nothing catches it: undo the saga around it, or make it an incident."""
     error = _error(marking, token, trouble)
-    scope = None if token.mode is Mode.COMPENSATION else compensation.saga_around(marking, token)
+    scope = compensation.saga_around(marking, token)
     if scope is not None:
         compensation.begin_saga(marking, token, scope, error)
     else:

@@ -125,7 +125,7 @@ def _begin_all(marking: Marking, instance: Instance, graph: Graph, moved: list[T
             place = _descend(marking, graph, near, wanted[wanted.index(near.node_id) + 1 :], target)
         except ExpressionError as error:
             raise Fault(error.code, f"the way to {target!r} cannot be opened: {error}") from error
-        marking.start(marking.spawn(place, target))
+        marking.start(marking.spawn(place, target, mode=scopes.mode_inside(marking, place)))
 
 
 def _chain(graph: Graph, scope_id: str) -> list[str]:
@@ -161,7 +161,7 @@ def _open(marking: Marking, graph: Graph, scope: Scope, scope_id: str, target: s
             f"{target!r} lies inside {NOT_CREATED[kind]}, {graph.nodes[scope_id].element!r}, which is not "
             f"active; {'it begins by its event' if kind == 'event' else 'move to the whole of it'}",
         )
-    token = marking.spawn(scope, scope_id)
+    token = marking.spawn(scope, scope_id, mode=scopes.mode_inside(marking, scope))
     visit = marking.visit(token)
     if visit.node.inputs:
         visit.token = marking.put(token, local=visit.mapped(visit.node.inputs))

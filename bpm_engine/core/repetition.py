@@ -44,7 +44,9 @@ def open_loop(marking: Marking, visit: Visit, effect: OpenLoop) -> None:
     scope = scopes.inner_scope(marking, visit.token, visit.token.local or {}, {})
     marking.rest(visit, state=TokenState.WAITING, waiting_for=Waiting.SCOPE, local=None)
     spec = _spec(marking, scope)
-    marking.start(marking.spawn(scope, spec.inner, loop_index=0, local={LOOP_COUNTER: spec.counter_base}))
+    local = {LOOP_COUNTER: spec.counter_base}
+    run = marking.spawn(scope, spec.inner, loop_index=0, local=local, mode=visit.token.mode)
+    marking.start(run)
 
 
 def _run_done(marking: Marking, visit: Visit, spec: Repeat) -> None:
@@ -97,7 +99,7 @@ def _feed(marking: Marking, scope: Scope, items: list[Json], first: int) -> None
     tokens = [_item(marking, scope, spec, first + i, items[i] if items else None) for i in range(portion)]
     if portion < left:
         rest = {"items": items[portion:], "first": first + portion}
-        marking.spawn(scope, scope.node_id, local=rest)
+        marking.spawn(scope, scope.node_id, local=rest, mode=scopes.mode_inside(marking, scope))
     active = [token for token in tokens if token.waiting_for is None]
     _count_items(marking, scope.id, active=len(active))
     for token in active:
@@ -108,10 +110,11 @@ def _item(marking: Marking, scope: Scope, spec: Repeat, index: int, item: Json) 
     local: Variables = {LOOP_COUNTER: index + spec.counter_base}
     if spec.element_variable is not None:
         local[spec.element_variable] = item
+    turn = {}
     if spec.mode == "sequential" and index > _counters(scope)[COMPLETED]:
         turn = {"state": TokenState.WAITING, "waiting_for": Waiting.TURN}
-        return marking.spawn(scope, spec.inner, loop_index=index, local=local, **turn)
-    return marking.spawn(scope, spec.inner, loop_index=index, local=local)
+    mode = scopes.mode_inside(marking, scope)
+    return marking.spawn(scope, spec.inner, loop_index=index, local=local, mode=mode, **turn)
 
 
 def item_done(marking: Marking, visit: Visit) -> None:

@@ -18,7 +18,17 @@ from bpm_engine.core import calls, compensation, joins, repetition, waits
 from bpm_engine.core.agenda import Step
 from bpm_engine.core.effects import Ended, OpenScope
 from bpm_engine.core.lifecycle import TERMINAL_INSTANCES, TERMINAL_TOKENS
-from bpm_engine.core.state import LogKind, Phase, Scope, ScopeState, Token, TokenState, Variables, Waiting
+from bpm_engine.core.state import (
+    LogKind,
+    Mode,
+    Phase,
+    Scope,
+    ScopeState,
+    Token,
+    TokenState,
+    Variables,
+    Waiting,
+)
 from bpm_engine.core.variables import own_variables, view
 
 if TYPE_CHECKING:
@@ -78,6 +88,11 @@ def begin(marking: Marking, scope: Scope, owner: Token) -> None:
     starts = graph.scopes[scope.node_id].starts
     for token in [marking.spawn(scope, node_id, mode=owner.mode) for node_id in starts]:
         marking.start(token)
+
+
+def mode_inside(marking: Marking, scope: Scope) -> Mode:
+    """What runs inside a compensation handler compensates as well; a called process runs for itself."""
+    return Mode.FORWARD if scope.token_id is None else marking.draft.token(scope.token_id).mode
 
 
 def running_inside(marking: Marking, outer: Iterable[Scope]) -> list[Scope]:
@@ -205,7 +220,7 @@ def leave_by_boundary(marking: Marking, host: Token, boundary: Node, interruptin
 
 def run_handler(marking: Marking, scope: Scope, handler_id: str, interrupting: bool) -> Token:
     """An event sub-process begins; when it interrupts, everything else in its scope is gone (13.5.4)."""
-    token = marking.spawn(scope, handler_id)
+    token = marking.spawn(scope, handler_id, mode=mode_inside(marking, scope))
     if interrupting:
         waits.close_handlers(marking, scope)
         cancel_tokens(marking, marking.draft.scope(scope.id), spared=token.id)
