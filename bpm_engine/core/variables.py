@@ -112,35 +112,47 @@ def write(draft: Draft, graph: Graph, scope_id: str, token: Token | None, values
         draft.set_variables(scope_id, values)  # nowhere else to go
     else:
         for name, value in values.items():
-            place = _place(draft, graph, scope_id, token, name)
-            if place is None:
+            places = _places(draft, graph, scope_id, token, name)
+            if not places:
                 kept[name] = value
-            else:
+            for place in places:
                 draft.set_variable(place, name, value)
     if graph.watched and not graph.watched.isdisjoint(values):
         draft.append(draft.touched, Touched(scope.instance_id, tuple(values)))
     return kept
 
 
-def _place(draft: Draft, graph: Graph, scope_id: str, token: Token | None, name: str) -> str | None:
-    """The id of the scope to write to; None: the token's own variables.
+def _places(draft: Draft, graph: Graph, scope_id: str, token: Token | None, name: str) -> list[str]:
+    """The ids of the scopes to write to; none: the token's own variables.
 
-    A compensation handler's own variables are a record of the past: it writes past them.
+    A compensation handler's own variables are a record of the past: it writes past them. Where it is a scope
+    they are written as well, so that its later steps see what the earlier ones wrote.
     """
     if token is not None and token.local and name in token.local and token.compensates is None:
-        return None
+        return []
+    past: list[str] = []
     inner: str | None = None
     place = scope_id
     while True:
         scope = draft.scope(place)
         if scope.loop is not None and _is_closed_repetition(graph, scope):
-            return inner
+            return past if inner is None else [*past, inner]
         patch = draft.patches.get(place)
         if (patch and name in patch) or name in scope.variables:
-            return place
+            if not _is_past(draft, graph, scope, name):
+                return [*past, place]
+            past.append(place)
         if scope.parent_id is None or graph.scopes[scope.node_id].isolated:
-            return place
+            return [*past, place]
         inner, place = place, scope.parent_id
+
+
+def _is_past(draft: Draft, graph: Graph, scope: Scope, name: str) -> bool:
+    """Whether the scope is a compensation handler's and does not declare the name itself."""
+    if scope.token_id is None or draft.token(scope.token_id).compensates is None:
+        return False
+    declared = (*graph.scopes[scope.node_id].locals, *graph.nodes[scope.node_id].inputs)
+    return all(name != target.partition(".")[0] for target, _ in declared)
 
 
 def _is_closed_repetition(graph: Graph, scope: Scope) -> bool:
