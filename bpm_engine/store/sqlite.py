@@ -43,6 +43,7 @@ AWAY = (
     sqlite3.SQLITE_INTERRUPT,
 )
 TAKEN = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+NUMBER_TAKEN = "this number is taken"  # a trigger says it of the history, before the key is looked at
 CACHE = 32_000  # kibibytes of pages per connection; the default of 2,000 does not hold a batch
 CHECKPOINT = 8_000  # pages of log; the default of 1,000 copies hot pages back again and again
 TAUGHT = "bpm_engine.taught"  # on a caller's connection: it knows our functions
@@ -205,7 +206,7 @@ class SQLite:
         primary = code & 0xFF
         if primary in BUSY:
             return Failure.RETRY
-        if code in TAKEN:
+        if code in TAKEN or (code == sqlite3.SQLITE_CONSTRAINT_TRIGGER and NUMBER_TAKEN in str(cause)):
             return Failure.CONFLICT
         if primary == sqlite3.SQLITE_FULL:
             return Failure.FULL

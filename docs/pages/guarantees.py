@@ -196,9 +196,11 @@ GUARANTEES = (
         (
             "store/test_history.py::test_the_history_cannot_be_changed_or_deleted",
             "store/test_history.py::test_postgresql_refuses_the_ways_around_the_trigger",
+            "store/test_history.py::test_a_temporary_table_in_the_place_of_the_instances_opens_nothing",
+            "store/test_history.py::test_a_connection_of_somebody_else_replaces_no_row",
             "store/test_roles.py::test_the_application_cannot_touch_the_history",
         ),
-        "12 attempts as the role of the application, 11 as the owner of the tables: all refused.",
+        "12 attempts as the role of the application, 13 as the owner of the tables: all refused.",
     ),
     Guarantee(
         "One tenant never reads or changes what belongs to another; a foreign id is not found.",

@@ -14,8 +14,10 @@ from support.postgres.databases import libpq_url
 
 from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import Instance, InstanceStatus, replace
+from bpm_engine.errors import ConflictError
 from bpm_engine.store import changes as changing
 from bpm_engine.store import definitions, retention, schema, search, signals
+from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.schema import DeliveryStatus
 from bpm_engine.store.signals import Signal
 from bpm_engine.store.store import Store
@@ -68,17 +70,49 @@ def count(store: Store, table: sa.Table) -> int:
 @pytest.mark.parametrize("ended", [True, False])
 def test_the_history_cannot_be_changed_or_deleted(store: Store, statement: str, ended: bool) -> None:
     apply(store, tree(ended=ended))
-    refused = pytest.raises(sa.exc.DBAPIError, match=r"append-only|past its purge time")
+    message = r"append-only|past its purge time|exists already"
+    refused = pytest.raises((sa.exc.DBAPIError, ConflictError), match=message)
     with refused, store.transaction() as tx:
         tx.connection.exec_driver_sql(statement)
     assert count(store, schema.execution_log) == 4
     assert count(store, schema.process_instance) == 2
 
 
+REPLACE = "INSERT OR REPLACE INTO execution_log SELECT * FROM execution_log"
+
+
 def test_replacing_a_row_is_refused_as_well(sqlite_store: Store) -> None:
     apply(sqlite_store, tree())
-    with pytest.raises(sa.exc.DBAPIError, match="append-only"), sqlite_store.transaction() as tx:
-        tx.connection.exec_driver_sql("INSERT OR REPLACE INTO execution_log SELECT * FROM execution_log")
+    with pytest.raises(ConflictError), sqlite_store.transaction() as tx:
+        tx.connection.exec_driver_sql(REPLACE)
+
+
+def test_a_connection_of_somebody_else_replaces_no_row(sqlite_store: Store) -> None:
+    """It has not asked for triggers that fire on what REPLACE deletes."""
+    apply(sqlite_store, tree())
+    theirs = sa.create_engine(sqlite_store.config.url)
+    with pytest.raises(sa.exc.IntegrityError, match="append-only"), theirs.begin() as connection:
+        connection.exec_driver_sql(REPLACE)
+    theirs.dispose()
+
+
+@pytest.mark.parametrize("schema_name", ["public", 'the "engine"'])
+def test_a_temporary_table_in_the_place_of_the_instances_opens_nothing(
+    postgresql_url: str, schema_name: str
+) -> None:
+    """Whichever schema the tables are in."""
+    with psycopg.connect(libpq_url(postgresql_url), autocommit=True) as owner:
+        name = psycopg.sql.Identifier(schema_name)
+        owner.execute(psycopg.sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name))
+        path = psycopg.sql.SQL("ALTER DATABASE {} SET search_path = {}")
+        owner.execute(path.format(psycopg.sql.Identifier(owner.info.dbname), name))
+    with Store(StoreConfig(url=postgresql_url, auto_migrate=True)) as store:
+        apply(store, tree())
+    with psycopg.connect(libpq_url(postgresql_url)) as connection:
+        connection.execute("CREATE TEMPORARY TABLE process_instance (id uuid, purged_at timestamptz)")
+        delete = psycopg.sql.SQL("DELETE FROM {}.execution_log").format(name)
+        with pytest.raises(psycopg.errors.RaiseException, match="append-only"):
+            connection.execute(delete)
 
 
 @pytest.mark.parametrize(
