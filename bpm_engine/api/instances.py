@@ -278,7 +278,11 @@ class Instances:
     def purge(
         self, instance_id: str, *, actor: str | None = None, connection: sa.Connection | None = None
     ) -> None:
-        """Remove an ended instance with everything it called, its history included. There is no way back."""
+        """Remove an ended instance with everything it called, its history included. There is no way back.
+
+        It is gone for everybody at once; what it leaves in the database goes in several transactions if it
+        is much, or with the next sweep of retention if it is in a transaction of your own.
+        """
         self._caller.border.names(actor=actor)
         with self._caller.writing(connection) as tx:
             top = lookup.get_any_instance(tx, self._caller.tenant, instance_id)
@@ -288,10 +292,19 @@ class Instances:
                 raise ConflictError(
                     f"instance {instance_id} was called by another; purge the top, {top.root_instance_id}"
                 )
-            if not removal.purge_tree(tx, self._caller.tenant, top.id):
+            is_gone = removal.purge_tree(tx, self._caller.tenant, top.id)
+            if is_gone is None:
                 raise ConflictError(f"instance {instance_id} has not ended; cancel it first")
+        if connection is None and not is_gone:
+            self._caller.afterwards(lambda: self._purge_rest(top.id), None)
         about = about_instance(top.id, top, top.tenant_id)
         logger.info("the instance is purged, asked by %s", actor or "nobody in particular", extra=about)
+
+    def _purge_rest(self, top_id: str) -> None:
+        left = True
+        while left:
+            with self._caller.writing(wake=False) as tx:
+                left = bool(removal.purge_rest(tx, tx.now(), tree=top_id))
 
     def _operate(
         self, stimulus: Stimulus, instance_id: str, actor: str | None, connection: sa.Connection | None

@@ -214,6 +214,8 @@ Index(
 _partial(
     "process_instance_purge_idx", process_instance, ("purge_at", "id"), "depth = 0 AND purge_at IS NOT NULL"
 )
+# Trees that are half gone: hardly ever any.
+_partial("process_instance_purged_idx", process_instance, ("id",), "depth = 0 AND purged_at IS NOT NULL")
 
 scope = _table(
     "scope",

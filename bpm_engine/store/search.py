@@ -297,7 +297,10 @@ def _conditions(wanted: InstanceFilter) -> list[sa.ColumnElement[bool]]:
         instance.correlation_id: wanted.correlation_id,
     }
     conditions = [column == value for column, value in equal.items() if value is not None]
-    conditions.append(instance.deleted_at.is_not(None) if wanted.deleted else instance.deleted_at.is_(None))
+    if wanted.deleted:  # what is purged is deleted as well, and shown to nobody
+        conditions += [instance.deleted_at.is_not(None), instance.purged_at.is_(None)]
+    else:
+        conditions.append(instance.deleted_at.is_(None))
     if wanted.parent_id is not None:
         conditions.append(is_row(instance.parent_instance_id, wanted.parent_id))
     conditions += _between(instance.started_at, wanted.started_after, wanted.started_before)

@@ -6,9 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 from support.samples import HOUR, HUMAN, WORK
 
 from bpm_engine import ConflictError, Engine, InvalidInputError, NotFoundError, Retry, Work
+from bpm_engine.store.retention import LOG_ROWS
+from bpm_engine.store.schema import execution_log, process_instance, scope, token
 from bpm_engine.testing import ManualClock
 
 
@@ -268,6 +271,44 @@ def test_a_deleted_instance_is_not_found_and_can_be_purged(engine: Engine) -> No
     engine.instances.purge(instance.id, actor="ann")
     with pytest.raises(NotFoundError):
         engine.instances.purge(instance.id)
+
+
+def with_a_long_history(engine: Engine) -> str:
+    """An ended instance with more history than goes in one transaction."""
+    engine.deploy(HUMAN)
+    instance = engine.start("p", {"amount": 1})
+    engine.instances.cancel(instance.id)
+    with engine.begin() as connection:
+        (last,) = connection.execute(sa.select(sa.func.max(execution_log.c.seq))).one()
+        row = connection.execute(sa.select(execution_log).where(execution_log.c.seq == last)).mappings().one()
+        more = [{**row, "seq": last + number} for number in range(1, LOG_ROWS + 2)]
+        connection.execute(execution_log.insert(), more)
+        connection.execute(scope.update().values(seq=last + len(more)))
+    return instance.id
+
+
+def rows_left(engine: Engine) -> list[int]:
+    with engine.begin() as connection:
+        tables = (process_instance, scope, token, execution_log)
+        return [connection.execute(sa.select(sa.func.count()).select_from(t)).scalar_one() for t in tables]
+
+
+def test_an_instance_with_a_long_history_is_purged_as_any_other(engine: Engine) -> None:
+    instance = with_a_long_history(engine)
+    engine.instances.purge(instance)
+    assert rows_left(engine) == [0, 0, 0, 0]
+
+
+def test_an_instance_with_a_long_history_is_gone_with_the_callers_transaction(engine: Engine) -> None:
+    instance = with_a_long_history(engine)
+    with engine.begin() as connection:
+        engine.instances.purge(instance, connection=connection)
+    for look in (engine.instances.get, engine.history.find):
+        with pytest.raises(NotFoundError):
+            look(instance)
+    assert engine.instances.find(deleted=True).items == ()
+    engine.instances.purge(instance)  # what is left need not wait for retention
+    assert rows_left(engine) == [0, 0, 0, 0]
 
 
 def test_a_deleted_instance_still_guards_its_idempotency_key(engine: Engine) -> None:

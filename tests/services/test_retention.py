@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 from support import rows
 from support.events import Receiver, dispatcher, outbox_rows, run_until_idle, write_events
+from support.postgres.databases import libpq_url
 
 from bpm_engine import crash
 from bpm_engine.core.state import Instance, InstanceStatus, SubscriptionKind
+from bpm_engine.errors import UnavailableError
 from bpm_engine.services.retention import RetentionConfig, RetentionSweep
 from bpm_engine.store import changes as changing
 from bpm_engine.store import messages, schema, signals
 from bpm_engine.store.clock import ManualClock
+from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.messages import Message
 from bpm_engine.store.outbox import OutboxStatus
 from bpm_engine.store.schema import DeliveryStatus
@@ -102,12 +107,35 @@ def test_rounds_are_bounded_in_trees(store: Store, clock: ManualClock) -> None:
     assert sweep(store, trees=3) == [3, 3, 1]
 
 
-def test_rounds_are_bounded_in_rows_and_a_bigger_tree_goes_alone(store: Store, clock: ManualClock) -> None:
+def test_rounds_are_bounded_in_rows_and_a_bigger_tree_goes_in_several(
+    store: Store, clock: ManualClock
+) -> None:
+    write(store, rows.instance(**ENDED), entries=60)
     write(store, *[rows.instance(**ENDED) for _ in range(4)], entries=10)
-    write(store, rows.instance(**ENDED), entries=50)
     clock.advance(MONTH)
-    assert sweep(store, log_rows=25) == [2, 2, 1]
-    assert count(store, schema.execution_log) == 0
+    service = RetentionSweep(store, RetentionConfig(log_rows=25))
+    found = []
+    while service.run_once():
+        found.append((len(left(store)), count(store, schema.execution_log)))
+    assert found == [(3, 56), (1, 11), (0, 0)]
+
+
+def test_a_sweep_that_dies_within_a_big_tree_is_finished_by_the_next(
+    store: Store, clock: ManualClock
+) -> None:
+    write(store, rows.instance(**ENDED), entries=60)
+    clock.advance(MONTH)
+    service = RetentionSweep(store, RetentionConfig(log_rows=25))
+    assert service.run_once()
+    crash.arm("retention.purged", 1, "raise")
+    try:
+        with pytest.raises(crash.CrashError):
+            service.run_once()
+    finally:
+        crash.disarm()
+    assert left(store) != set()
+    assert sweep(store, log_rows=25) != []
+    assert [count(store, table) for table in (schema.process_instance, schema.execution_log)] == [0, 0]
 
 
 def test_a_sweep_that_dies_in_between_leaves_everything(store: Store, clock: ManualClock) -> None:
@@ -137,6 +165,20 @@ def test_an_error_in_one_kind_does_not_keep_the_others(store: Store, clock: Manu
     finally:
         crash.disarm()
     assert left(store) == set()
+
+
+def test_a_statement_that_takes_too_long_does_not_keep_the_other_kinds(url_of: Callable[[str], str]) -> None:
+    """It is told like a database that is away."""
+    clock = ManualClock()
+    config = StoreConfig(url=url_of("postgresql"), statement_timeout=0.5, lock_timeout=0.0)
+    with Store(config, clock) as store:
+        write(store, rows.instance(**ENDED))
+        clock.advance(MONTH)
+        with psycopg.connect(libpq_url(config.url)) as other:
+            other.execute("LOCK TABLE message IN ACCESS EXCLUSIVE MODE")
+            with pytest.raises(UnavailableError, match="timeout"):
+                RetentionSweep(store).run_once()
+        assert left(store) == set()
 
 
 def test_many_sweeps_at_once_take_each_tree_once(store: Store, clock: ManualClock) -> None:

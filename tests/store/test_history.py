@@ -4,6 +4,7 @@ retention.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 import psycopg
@@ -18,6 +19,7 @@ from bpm_engine.errors import ConflictError
 from bpm_engine.store import changes as changing
 from bpm_engine.store import definitions, retention, schema, search, signals
 from bpm_engine.store.config import StoreConfig
+from bpm_engine.store.invariants import INVARIANTS, Invariant, violations
 from bpm_engine.store.schema import DeliveryStatus
 from bpm_engine.store.signals import Signal
 from bpm_engine.store.store import Store
@@ -213,15 +215,95 @@ def test_soft_deletion_hides_an_ended_instance_and_keeps_its_rows(store: Store) 
         assert (row.deleted_at, row.deleted_by, row.delete_reason) == (NOW, "eva", "wrong")
 
 
-def test_an_operator_can_make_an_ended_tree_purgeable_now(store: Store) -> None:
-    ended, running = tree(retention_seconds=None), tree(ended=False)
-    apply(store, ended)
-    apply(store, running)
+def test_an_operator_can_purge_an_ended_tree_before_its_time(store: Store) -> None:
+    ended, running, half = tree(retention_seconds=None), tree(ended=False), tree()
+    half.instances.inserted[1] = replace(
+        half.instances.inserted[1], status=InstanceStatus.RUNNING, ended_at=None
+    )
+    for each in (ended, running, half):
+        apply(store, each)
     with store.transaction() as tx:
-        assert not retention.make_purgeable(tx, "foreign", ended.instances.inserted[0].id)
-        assert not retention.make_purgeable(tx, "acme", running.instances.inserted[0].id)
-        assert retention.make_purgeable(tx, "acme", ended.instances.inserted[0].id)
-        assert retention.purge_trees(tx, NOW) == 1
+        assert retention.purge_tree(tx, "foreign", ended.instances.inserted[0].id) is None
+        assert retention.purge_tree(tx, "acme", running.instances.inserted[0].id) is None
+        assert retention.purge_tree(tx, "acme", half.instances.inserted[0].id) is None
+        assert retention.purge_tree(tx, "acme", ended.instances.inserted[0].id)
+    assert count(store, schema.process_instance) == 4
+
+
+def test_what_was_called_goes_with_its_caller_though_it_was_to_be_kept_for_longer(store: Store) -> None:
+    called_later = tree()
+    called_later.instances.inserted[1] = replace(called_later.instances.inserted[1], retention=3600)
+    apply(store, called_later)
+    with store.transaction() as tx:
+        assert retention.purge_trees(tx, NOW + timedelta(seconds=60)) == 1
+    assert count(store, schema.process_instance) == 0
+
+
+OWNED = (
+    schema.process_instance,
+    schema.scope,
+    schema.token,
+    schema.timer,
+    schema.subscription,
+    schema.human_task,
+    schema.execution_log,
+)
+
+
+def rest_of(store: Store, log_rows: int) -> Iterator[int]:
+    """What each batch of a tree that is marked takes, each in a transaction of its own."""
+    taken = -1
+    while taken:
+        with store.transaction() as tx:
+            taken = retention.purge_rest(tx, NOW + DAY, log_rows=log_rows)
+        if taken:
+            yield taken
+
+
+def test_a_tree_that_does_not_fit_into_a_transaction_goes_in_batches(store: Store) -> None:
+    big, small = tree(entries=30), tree(entries=2)
+    apply(store, big)
+    apply(store, small)
+    with store.transaction() as tx:
+        assert retention.purge_trees(tx, NOW + DAY, log_rows=7) == 2
+        assert retention.purge_trees(tx, NOW + DAY, log_rows=7) == 0
+    assert count(store, schema.process_instance) == 2, "the small one does not wait for the big one"
+    batches = list(rest_of(store, 7))
+    assert max(batches) <= 7 + 1
+    assert len(batches) >= 2 * 30 / 7
+    assert [count(store, table) for table in OWNED] == [0] * len(OWNED)
+
+
+def is_about_rest(invariant: Invariant) -> bool:
+    """What a doctor may say of rows beside which others are missing."""
+    return invariant.name == "history with a gap" or invariant.name.endswith("without a scope")
+
+
+def test_a_tree_that_is_half_gone_is_shown_to_nobody(store: Store) -> None:
+    big = tree(entries=30, idempotency_key="k")
+    apply(store, big)
+    with store.transaction() as tx:
+        assert retention.purge_trees(tx, NOW + DAY, log_rows=7) == 1
+    assert next(rest_of(store, 7))
+    with store.reading() as tx:
+        for each in big.instances.inserted:
+            assert search.get_instance(tx, "acme", each.id) is None
+        for wanted in (search.InstanceFilter(), search.InstanceFilter(deleted=True)):
+            assert search.find_instances(tx, "acme", wanted).items == []
+        assert search.find_started(tx, "acme", "order", "k") is None
+        broken = {each.name: violations(tx, "acme", each, 3) for each in INVARIANTS if is_about_rest(each)}
+        assert {name: found for name, found in broken.items() if found[0]} == {}
+    apply(store, tree(idempotency_key="k"))
+
+
+def test_what_is_marked_as_purged_stays_so_and_an_instance_keeps_its_id(store: Store) -> None:
+    """Else a part of a history could be deleted, and what is left of it be shown."""
+    apply(store, tree(entries=30))
+    with store.transaction() as tx:
+        assert retention.purge_trees(tx, NOW + DAY, log_rows=7) == 1
+    for change in ("purged_at = NULL", "id = root_instance_id"):
+        with pytest.raises(sa.exc.DBAPIError, match="stays so"), store.transaction() as tx:
+            tx.connection.exec_driver_sql(f"UPDATE process_instance SET {change}")
 
 
 def test_finished_deliveries_are_purged_by_age(store: Store) -> None:

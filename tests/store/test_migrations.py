@@ -290,7 +290,15 @@ def test_the_triggers_that_keep_the_history_fire_for_replicas_too(postgresql_url
         found = {row.tgname: row.tgenabled for row in connection.exec_driver_sql(query)}
     database.close()
     assert found == dict.fromkeys(
-        ["bpm_append_only", "bpm_no_truncate", "bpm_delete_rule", "bpm_log_goes", "bpm_immutable"], "A"
+        [
+            "bpm_append_only",
+            "bpm_no_truncate",
+            "bpm_delete_rule",
+            "bpm_log_goes",
+            "bpm_purged_stays",
+            "bpm_immutable",
+        ],
+        "A",
     )
 
 

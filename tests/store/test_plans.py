@@ -103,8 +103,12 @@ POLLS = {
     "an expected message": (crowds.IS_EXPECTED, "subscription_match_idx"),
     "purgeable trees": (retention.PURGEABLE, "process_instance_purge_idx"),
     "what they called": (retention.PURGEABLE, "process_instance_tree_idx"),
-    "a tree to be purged": (retention.MAKE_PURGEABLE, "process_instance_tree_idx"),
+    "a tree to be purged": (retention.ENDED_TREE, "process_instance_tree_idx"),
     "trees that are purged": (retention.MARK_PURGED, "process_instance_tree_idx"),
+    "a big tree that is purged": (retention.MARK_TREE, "process_instance_tree_idx"),
+    "trees that are half gone": (retention.MARKED, "process_instance_purged_idx"),
+    "what is left below": (retention.BELOW, "process_instance_tree_idx"),
+    "what is left of a history": (retention.BELOW, "execution_log"),
     "trees that go": (retention.DELETE_PURGED, "process_instance_tree_idx"),
     "a spoilt tree": (quarantine.RUNNING, "process_instance_tree_idx"),
 }
