@@ -1,4 +1,5 @@
-"""The history is kept from who knows the ways around its triggers; big call trees may go bit by bit.
+"""The history is kept from who knows the ways around its triggers; big call trees may go bit by bit; what
+people look for is found by an index.
 
 PostgreSQL: the functions look into the tables beside the history and nowhere else. They used to take the
 search path of the migration, in which temporary tables come first: an empty one named `process_instance` told
@@ -9,6 +10,8 @@ trigger of deletion on a connection that has not asked for it, as ours have. The
 The history of an instance that is marked as purged may go before the instance does, since the history of one
 can be more than a transaction should delete. The mark is final: nothing is shown again of which a part is
 gone. And an instance keeps its id: under another one it would leave its history to everybody.
+
+The new indexes hold what few instances have: a caller, a correlation id, a reason to look after them.
 """
 
 from __future__ import annotations
@@ -68,7 +71,20 @@ REFUSE_PURGED = (
     " BEGIN SELECT RAISE(ABORT, 'process_instance: what is purged stays so, and no id changes'); END"
 )
 NOT_PURGED = " AND purged_at IS NULL"
-INDEXES = (("process_instance_purged_idx", ["id"], "depth = 0 AND purged_at IS NOT NULL"),)
+INDEXES = (
+    ("process_instance_purged_idx", ["id"], "depth = 0 AND purged_at IS NOT NULL"),
+    (
+        "process_instance_parent_idx",
+        ["tenant_id", "parent_instance_id", "id"],
+        "parent_instance_id IS NOT NULL",
+    ),
+    ("process_instance_correlation_idx", ["tenant_id", "correlation_id", "id"], "correlation_id IS NOT NULL"),
+    (
+        "process_instance_halted_idx",
+        ["tenant_id", "status", "id"],
+        "status = 'Failed' OR status = 'Suspended'",
+    ),
+)
 
 
 def upgrade() -> None:

@@ -56,7 +56,7 @@ def find_incidents(
     limit: int = 100,
     cursor: str | None = None,
 ) -> Page[ListedIncident]:
-    query = _listed(tenant_id).where(IS_FAILED, *_conditions(wanted))
+    query = _listed(tenant_id).where(IS_FAILED, *_conditions(tenant_id, wanted))
     paging = Paging(newest_or_oldest(token.c.id, order), limit, cursor, [tenant_id, order, asdict(wanted)])
     found = tx.execute(paging.apply(query)).all()
     return paging.page(found, _read(found[:limit]))
@@ -76,7 +76,7 @@ def count_incidents(
     query = (
         sa.select(key.label("name"), sa.func.count().label("number"))
         .select_from(_TABLES)
-        .where(token.c.tenant_id == tenant_id, IS_FAILED, *_conditions(wanted))
+        .where(token.c.tenant_id == tenant_id, IS_FAILED, *_conditions(tenant_id, wanted))
     )
     rows = tx.execute(query.group_by(key) if by else query)
     return {row.name: row.number for row in rows}
@@ -97,14 +97,17 @@ def _read(rows: Sequence[sa.Row[Any]]) -> list[ListedIncident]:
     return [ListedIncident(t, *row[width : width + 3]) for t, row in zip(tokens, rows, strict=True)]
 
 
-def _with_called(instance_id: str) -> sa.Select[Any]:
+def _with_called(tenant_id: str, instance_id: str) -> sa.Select[Any]:
     """An instance and what it has called, down to the last: its call activity waits for them."""
     top = sa.select(_CALLED.c.id).where(is_row(_CALLED.c.id, instance_id)).cte("called", recursive=True)
-    tree = top.union_all(sa.select(_CALLED.c.id).where(_CALLED.c.parent_instance_id == top.c.id))
+    below = sa.select(_CALLED.c.id).where(
+        _CALLED.c.tenant_id == tenant_id, _CALLED.c.parent_instance_id == top.c.id
+    )
+    tree = top.union_all(below)
     return sa.select(tree.c.id)
 
 
-def _conditions(wanted: IncidentFilter) -> list[sa.ColumnElement[bool]]:
+def _conditions(tenant_id: str, wanted: IncidentFilter) -> list[sa.ColumnElement[bool]]:
     equal = {
         token.c.node_id: wanted.node,
         process_instance.c.definition_key: wanted.definition,
@@ -113,7 +116,7 @@ def _conditions(wanted: IncidentFilter) -> list[sa.ColumnElement[bool]]:
     }
     conditions: list[sa.ColumnElement[bool]] = [c == value for c, value in equal.items() if value is not None]
     if wanted.instance_id is not None:
-        conditions.append(token.c.instance_id.in_(_with_called(wanted.instance_id)))
+        conditions.append(token.c.instance_id.in_(_with_called(tenant_id, wanted.instance_id)))
     # A failed token is written for the last time when it fails: that is since when.
     if wanted.since_after is not None:
         conditions.append(token.c.updated_at >= wanted.since_after)

@@ -29,6 +29,7 @@ from bpm_engine.core.state import (
 from bpm_engine.store.schema import (
     ENDED,
     GONE,
+    HALTED,
     MessageStatus,
     compensation_record,
     execution_log,
@@ -112,7 +113,7 @@ def _count(table: sa.FromClause, *conditions: sa.ColumnElement[bool]) -> sa.Scal
 _TERMINAL = [fixed(state) for state in GONE]
 _ENDED = [fixed(status) for status in ENDED]
 _CLOSED = [fixed(ScopeState.COMPLETED), fixed(ScopeState.CANCELLED)]
-_HALTED = [fixed(InstanceStatus.FAILED), fixed(InstanceStatus.SUSPENDED)]
+_HALTED = [fixed(status) for status in HALTED]
 other = token.alias("other")
 inner = scope.alias("inner_scope")
 called = process_instance.alias("called")

@@ -57,6 +57,7 @@ class ScheduleStatus(StrEnum):
 
 
 ENDED = (state.InstanceStatus.COMPLETED, state.InstanceStatus.CANCELLED)
+HALTED = (state.InstanceStatus.FAILED, state.InstanceStatus.SUSPENDED)
 GONE = (state.TokenState.COMPLETED, state.TokenState.CANCELLED)
 HOT_ROWS = {"postgresql_with": {"fillfactor": 70}}  # room on the page for the next version of a row
 
@@ -185,8 +186,12 @@ process_instance = _table(
 # A top instance is found by its id, so most instances are not in it.
 _partial("process_instance_tree_idx", process_instance, ("root_instance_id",), "depth > 0")
 _partial("process_instance_caller_idx", process_instance, ("parent_token_id",), "parent_token_id IS NOT NULL")
-
-
+_partial(
+    "process_instance_parent_idx",
+    process_instance,
+    ("tenant_id", "parent_instance_id", "id"),
+    "parent_instance_id IS NOT NULL",
+)
 _partial(
     "process_instance_idempotency_key",
     process_instance,
@@ -202,6 +207,19 @@ _partial(
 )
 _partial(
     "process_instance_subject_idx", process_instance, ("tenant_id", "subject", "id"), "subject IS NOT NULL"
+)
+_partial(
+    "process_instance_correlation_idx",
+    process_instance,
+    ("tenant_id", "correlation_id", "id"),
+    "correlation_id IS NOT NULL",
+)
+# Those that people look for: few among those that run and those that have ended.
+_partial(
+    "process_instance_halted_idx",
+    process_instance,
+    ("tenant_id", "status", "id"),
+    " OR ".join(f"status = {fixed(each)}" for each in HALTED),
 )
 Index("process_instance_list_idx", process_instance.c.tenant_id, process_instance.c.id)
 Index(

@@ -27,11 +27,13 @@ from bpm_engine.core.state import (
 )
 from bpm_engine.store import rows
 from bpm_engine.store.definitions import DEFINITION, Definition
+from bpm_engine.store.loading import is_below
 from bpm_engine.store.outbox import OUTBOX, OutboxRow
 from bpm_engine.store.pages import Key, Page, Paging, newest_or_oldest
 from bpm_engine.store.records import INSTANCE, LOG, SCOPE, TOKEN
 from bpm_engine.store.rows import contains, id_source
 from bpm_engine.store.schema import (
+    HALTED,
     OutboxStatus,
     ScheduleStatus,
     event_outbox,
@@ -88,7 +90,7 @@ def find_instances(
         newest_or_oldest(process_instance.c.id, order), limit, cursor, [tenant_id, order, asdict(wanted)]
     )
     query = sa.select(*INSTANCE.columns).where(
-        process_instance.c.tenant_id == tenant_id, *_conditions(wanted)
+        process_instance.c.tenant_id == tenant_id, *_conditions(tenant_id, wanted)
     )
     found = tx.execute(paging.apply(query)).all()
     return paging.page(found, INSTANCE.read(found))
@@ -152,7 +154,7 @@ def count_instances(tx: Transaction, tenant_id: str, wanted: InstanceFilter | No
     groups = (instance.definition_key, instance.definition_version, instance.status)
     query = (
         sa.select(*groups, sa.func.count().label("number"))
-        .where(instance.tenant_id == tenant_id, *_conditions(wanted or InstanceFilter()))
+        .where(instance.tenant_id == tenant_id, *_conditions(tenant_id, wanted or InstanceFilter()))
         .group_by(*groups)
     )
     return [Counted(*tuple(row)) for row in tx.execute(query)]
@@ -181,7 +183,8 @@ def _stretch(
 ) -> list[sa.ColumnElement[bool]]:
     column = process_instance.c.id
     behind = [] if after is None else [column > after]
-    return [process_instance.c.tenant_id == tenant_id, *behind, column <= up_to, *_conditions(wanted)]
+    conditions = _conditions(tenant_id, wanted)
+    return [process_instance.c.tenant_id == tenant_id, *behind, column <= up_to, *conditions]
 
 
 def newest_instance(tx: Transaction, tenant_id: str) -> str | None:
@@ -199,7 +202,7 @@ def is_wanted(tx: Transaction, tenant_id: str, wanted: InstanceFilter, instance_
     query = sa.select(process_instance.c.id).where(
         process_instance.c.tenant_id == tenant_id,
         is_row(process_instance.c.id, instance_id),
-        *_conditions(wanted),
+        *_conditions(tenant_id, wanted, of_one=True),
     )
     return tx.execute(query).first() is not None
 
@@ -286,10 +289,12 @@ def find_schedules(
     return paging.page(found, SCHEDULE.read(found))
 
 
-def _conditions(wanted: InstanceFilter) -> list[sa.ColumnElement[bool]]:
+def _conditions(
+    tenant_id: str, wanted: InstanceFilter, *, of_one: bool = False
+) -> list[sa.ColumnElement[bool]]:
+    """`of_one`: to be looked up in a single instance, not in all of them."""
     instance = process_instance.c
     equal = {
-        instance.status: wanted.status,
         instance.definition_key: wanted.definition,
         instance.definition_version: wanted.version,
         instance.business_key: wanted.business_key,
@@ -297,6 +302,8 @@ def _conditions(wanted: InstanceFilter) -> list[sa.ColumnElement[bool]]:
         instance.correlation_id: wanted.correlation_id,
     }
     conditions = [column == value for column, value in equal.items() if value is not None]
+    if wanted.status is not None:
+        conditions += _has_status(InstanceStatus(wanted.status))
     if wanted.deleted:  # what is purged is deleted as well, and shown to nobody
         conditions += [instance.deleted_at.is_not(None), instance.purged_at.is_(None)]
     else:
@@ -312,10 +319,36 @@ def _conditions(wanted: InstanceFilter) -> list[sa.ColumnElement[bool]]:
     if wanted.node is not None:
         conditions.append(_has_token(IS_LIVE, token.c.node_id == wanted.node))
     if wanted.incidents is not None:
-        below = sa.exists().where(token.c.root_instance_id == process_instance.c.id, IS_FAILED)
-        failed = sa.or_(_has_token(IS_FAILED), below)  # the top of a call tree shows what is below
+        failed = _has_incident() if of_one else _is_one_with_incidents(tenant_id)
         conditions.append(failed if wanted.incidents else ~failed)
     return conditions
+
+
+def _has_status(status: InstanceStatus) -> list[sa.ColumnElement[bool]]:
+    """With the words of the index that holds the few halted ones."""
+    column = process_instance.c.status
+    if status not in HALTED:
+        return [column == fixed(status)]
+    return [column == fixed(status), sa.or_(*(column == fixed(each) for each in HALTED))]
+
+
+def _has_incident() -> sa.ColumnElement[bool]:
+    """In itself or, since the top of a call tree shows what is below, there."""
+    below = process_instance.alias("below")
+    in_below = sa.exists().where(
+        *is_below(below, process_instance.c.id), token.c.instance_id == below.c.id, IS_FAILED
+    )
+    return sa.or_(_has_token(IS_FAILED), in_below)
+
+
+def _is_one_with_incidents(tenant_id: str) -> sa.ColumnElement[bool]:
+    """The same, from the other end: incidents are few, instances many."""
+    failed = (token.c.tenant_id == tenant_id, IS_FAILED)
+    return process_instance.c.id.in_(
+        sa.union(
+            sa.select(token.c.instance_id).where(*failed), sa.select(token.c.root_instance_id).where(*failed)
+        )
+    )
 
 
 def _between(

@@ -6,7 +6,7 @@ statement is stuck with: it must be right before the table has grown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -19,6 +19,7 @@ from support.databases import SCHEMA
 from support.postgres.databases import Databases, libpq_url
 from support.workers import wait_until
 
+from bpm_engine.core.state import InstanceStatus
 from bpm_engine.store import changes as changing
 from bpm_engine.store import (
     crowds,
@@ -28,6 +29,7 @@ from bpm_engine.store import (
     quarantine,
     retention,
     rows,
+    search,
     signals,
     timers,
     work,
@@ -35,8 +37,11 @@ from bpm_engine.store import (
 from bpm_engine.store.bulk import FEW, Form
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.config import StoreConfig
+from bpm_engine.store.incidents import IncidentFilter, find_incidents
 from bpm_engine.store.postgresql import PostgreSQL
+from bpm_engine.store.search import InstanceFilter
 from bpm_engine.store.store import Store
+from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import EPOCH
 
 FILL = """
@@ -129,6 +134,10 @@ WRITES = {  # SQLite writes row by row
         ("fire timers", changing.FIRE_TIMERS, "timer_pkey"),
     )
 }
+
+
+def finding(**wanted: Any) -> Callable[[Transaction], object]:
+    return lambda tx: search.find_instances(tx, "acme", InstanceFilter(**wanted), limit=20)
 
 
 CROWDS = {
@@ -370,10 +379,13 @@ def _looked_at(store: Store) -> int:
 def touched(store: Store, statement: sa.Executable, values: dict[str, object]) -> int:
     """The rows that its scans and joins have looked at, found or not."""
     compiled = statement.compile(dialect=store.database.engine.dialect)
+    return _touched(store, str(compiled), dict(compiled.params) | values)
+
+
+def _touched(store: Store, text: str, values: Any) -> int:
     with psycopg.connect(libpq_url(store.config.url)) as connection:
         _be_like_the_store(connection)
-        query = f"EXPLAIN (ANALYZE, FORMAT JSON) {compiled}"
-        plan = connection.execute(query, dict(compiled.params) | values).fetchone()
+        plan = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {text}", values).fetchone()
         connection.rollback()
     assert plan is not None
     return _rows(plan[0][0]["Plan"])
@@ -396,6 +408,61 @@ def test_a_crowd_is_counted_past_those_that_have_ended(postgresql_databases: Dat
         connection.execute("VACUUM ANALYZE")
         plans = {name: explained(connection, statement) for name, (statement, _) in CROWDS.items()}
     assert {name: plans[name] for name, (_, index) in CROWDS.items() if index not in plans[name]} == {}
+
+
+HALTED = "process_instance_halted_idx"
+OF_ONE = InstanceFilter(incidents=True)
+LISTS: dict[str, tuple[Callable[[Transaction], object], str]] = {
+    "failed instances": (finding(status=InstanceStatus.FAILED), HALTED),
+    "suspended instances": (finding(status=InstanceStatus.SUSPENDED), HALTED),
+    "what an instance called": (finding(parent_id=str(uuid4())), "process_instance_parent_idx"),
+    "instances by correlation id": (finding(correlation_id="x"), "process_instance_correlation_idx"),
+    "instances with incidents": (finding(incidents=True), "token_failed_idx"),
+    "whether one has incidents": (
+        lambda tx: search.is_wanted(tx, "acme", OF_ONE, str(uuid4())),
+        "process_instance_tree_idx",
+    ),
+    "incidents of an instance": (
+        lambda tx: find_incidents(tx, "acme", IncidentFilter(instance_id=str(uuid4()))),
+        "process_instance_parent_idx",
+    ),
+}
+
+
+def asked(store: Store, look: Callable[[Transaction], object]) -> tuple[str, Any]:
+    """The last statement of a look, as it is sent."""
+    sent: list[tuple[str, Any]] = []
+    with store.reading() as tx:
+
+        def note(_c: object, _cursor: object, statement: str, values: object, *_: object) -> None:
+            sent.append((statement, values))
+
+        sa.event.listen(tx.connection, "before_cursor_execute", note)
+        look(tx)
+        sa.event.remove(tx.connection, "before_cursor_execute", note)
+    return sent[-1]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_sqlite_finds_by_index_what_people_look_for(sqlite_store: Store, name: str) -> None:
+    look, index = LISTS[name]
+    text, values = asked(sqlite_store, look)
+    with sqlite_store.reading() as tx:
+        plan = [row[-1] for row in tx.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values)]
+    assert any(index in step for step in plan), plan
+    assert not any(step.startswith(("SCAN token", "SCAN process_instance")) for step in plan), plan
+
+
+def test_postgresql_finds_by_index_what_people_look_for(postgresql_databases: Databases) -> None:
+    """None is there to be found, and many others are."""
+    many = 5_000
+    with postgresql_databases.clone(SCHEMA) as url, Store(url, ManualClock()) as store:
+        with psycopg.connect(libpq_url(url), autocommit=True) as connection:
+            for statement in WAITING[:2]:
+                connection.execute(statement.format(number=many))
+            connection.execute("VACUUM ANALYZE")
+        looked = {name: _touched(store, *asked(store, look)) for name, (look, _) in LISTS.items()}
+    assert {name: number for name, number in looked.items() if number > 100} == {}
 
 
 @pytest.mark.parametrize("name", [*POLLS, *LOADS, *CROWDS])

@@ -74,6 +74,28 @@ def test_each_filter_of_instances(store: Store) -> None:
     assert found(store, variables={}) == both
 
 
+def test_the_top_of_a_call_tree_shows_the_incidents_below(store: Store) -> None:
+    top, beside = started(store), started(store)
+    between = started(store, root_instance_id=top, parent_instance_id=top, depth=1)
+    below = started(
+        store,
+        token={"state": TokenState.FAILED},
+        root_instance_id=top,
+        parent_instance_id=between,
+        depth=2,
+    )
+    assert found(store, incidents=True) == {top, below}
+    assert found(store, incidents=False) == {between, beside}
+    with store.reading() as tx:
+        for wanted in (True, False):
+            chosen = InstanceFilter(incidents=wanted)
+            each = {i for i in (top, between, below, beside) if search.is_wanted(tx, "acme", chosen, i)}
+            assert each == found(store, incidents=wanted)
+        for whose, expected in ((top, 1), (between, 1), (below, 1), (beside, 0)):
+            narrow = IncidentFilter(instance_id=whose)
+            assert len(incidents.find_incidents(tx, "acme", narrow).items) == expected
+
+
 def test_hostile_names_in_a_filter_are_values(store: Store) -> None:
     started(store, {"a": 1})
     assert found(store, variables={"a'||pg_sleep(9)||'": 1}) == set()
