@@ -63,7 +63,7 @@ PAUSED = Metric(
 
 # Read from the database when they are asked for; the same in every process.
 IN_FLIGHT = Metric("instances_in_flight", "gauge", "Instances that have not ended.", ("definition", "status"))
-QUEUE_DEPTH = Metric("queue_depth", "gauge", "Tokens that wait for a worker.", ("topic",))
+QUEUE_DEPTH = Metric("queue_depth", "gauge", "Tokens that a worker could take now.", ("topic",))
 OPEN_INCIDENTS = Metric("incidents_open", "gauge", "Incidents that nobody has resolved.")
 OUTBOX = Metric("outbox_events", "gauge", "Events that are not published.", ("status",))
 DATABASE_UP = Metric("database_up", "gauge", "Whether the database answered: 1 or 0.")

@@ -180,6 +180,11 @@ def ready_topics(tx: Transaction) -> list[str]:
     return [row.topic for row in tx.execute(READY_TOPICS)]
 
 
+def count_ready(tx: Transaction) -> dict[str, int]:
+    """How many tokens are claimable, by topic."""
+    return {row.topic: row.number for row in tx.execute(COUNT_READY)}
+
+
 def oldest_ready(tx: Transaction) -> datetime | None:
     """Since when the oldest of the claimable tokens waits that are next: the measure of backlog."""
     return tx.execute(OLDEST_READY).scalar()
@@ -288,6 +293,9 @@ def claim_of_topics(database: Database, *, last_first: bool = False) -> sa.sql.d
 
 _KNOWN = _topics()
 READY_TOPICS = sa.select(_KNOWN.c.topic).where(_KNOWN.c.topic.is_not(None))
+_counted = token.alias("counted")
+_number = sa.select(sa.func.count()).where(_counted.c.ready_topic == _KNOWN.c.topic).correlate(_KNOWN)
+COUNT_READY = READY_TOPICS.add_columns(_number.scalar_subquery().label("number"))
 _NEXT = sa.select(token.c.entered_at).where(IS_READY).order_by(*claim_order(token)).limit(1_000).subquery()
 OLDEST_READY = sa.select(sa.func.min(_NEXT.c.entered_at))
 INSTANCES = sa.select(*INSTANCE.columns).where(process_instance.c.id.in_(sa.select(id_source().c.id)))

@@ -15,14 +15,14 @@ import sqlalchemy as sa
 from support import rows as sample
 
 from bpm_engine.core.changes import Changes
-from bpm_engine.core.state import Token, TokenState, replace
+from bpm_engine.core.state import InstanceStatus, Token, TokenState, replace
 from bpm_engine.core.stimuli import Claim
 from bpm_engine.handlers import Handlers
 from bpm_engine.services import claiming
 from bpm_engine.services.places import Places
 from bpm_engine.services.sweeps import bury, topics_begun
 from bpm_engine.store import changes as changing
-from bpm_engine.store import schema, timers, work
+from bpm_engine.store import definitions, schema, statistics, timers, work
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.store import Store
 from bpm_engine.store.work import Topics
@@ -126,6 +126,29 @@ def test_work_for_external_workers_is_claimed_by_its_name_only(store: Store) -> 
         assert claim(store, topics=topics) == []
     named = Topics(names=frozenset({"@acme/pack"}), automatic=False)
     assert [t.topic for t in claim(store, topics=named)] == ["@acme/pack"]
+
+
+def test_the_load_is_what_a_worker_could_take_and_what_is_open(store: Store) -> None:
+    """Not what rests because its instance is halted."""
+    failed = sample.instance(status=InstanceStatus.FAILED)
+    ended = sample.instance(status=InstanceStatus.COMPLETED, ended_at=sample.NOW)
+    running, stuck = sample.instance(), sample.instance()
+    with store.transaction() as tx:
+        definitions.add_definitions(tx, [sample.definition(key=running.definition_key)])
+        for changes in (
+            sample.started(running, topic="a", tokens=2),
+            sample.started(failed, topic="a", held=True),
+            sample.started(stuck, state=TokenState.FAILED, error={"code": "X"}),
+            sample.started(ended, state=TokenState.COMPLETED),
+        ):
+            changing.apply(tx, changes)
+        changing.apply(tx, Changes(outbox=[sample.event(running, 1), sample.event(stuck, 1)]))
+        load = statistics.read_load(tx)
+        assert load.ready == {"a": 2}
+        assert list(load.ready) == work.ready_topics(tx)
+    assert load.open_instances == {("order", "Running"): 2, ("order", "Failed"): 1}
+    assert load.incidents == 1
+    assert load.events == {"Pending": 2}
 
 
 def test_the_ready_topics_are_listed(store: Store) -> None:

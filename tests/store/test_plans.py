@@ -31,6 +31,7 @@ from bpm_engine.store import (
     rows,
     search,
     signals,
+    statistics,
     timers,
     work,
 )
@@ -89,6 +90,9 @@ POLLS = {
     "claim": (work.CLAIM, "token_ready_idx"),
     "claim from the end": (work.CLAIM_LAST, "token_ready_idx"),
     "ready topics": (work.READY_TOPICS, "token_ready_topic_idx"),
+    "ready tokens, counted": (work.COUNT_READY, "token_ready_topic_idx"),
+    "incidents, counted": (statistics.COUNT_FAILED, "token_failed_idx"),
+    "dead events, counted": (statistics.COUNT_EVENTS, "event_outbox_dead_idx"),
     "due timers": (timers.DUE_TIMERS, "timer_due_idx"),
     "next timer": (timers.NEXT, "timer_due_idx"),
     "timers of halted instances": (timers.PARK, "timer_due_idx"),
@@ -143,6 +147,7 @@ def finding(**wanted: Any) -> Callable[[Transaction], object]:
 CROWDS = {
     "a crowded process": (crowds.LAST_OF_PROCESS, "process_instance_status_idx"),
     "a crowded tenant": (crowds.LAST_OF_TENANT, "process_instance_status_idx"),
+    "open instances, counted": (statistics.COUNT_OPEN, "process_instance_status_idx"),
 }
 # Few run, many have ended.
 FILL_ENDED = """
@@ -429,8 +434,8 @@ LISTS: dict[str, tuple[Callable[[Transaction], object], str]] = {
 }
 
 
-def asked(store: Store, look: Callable[[Transaction], object]) -> tuple[str, Any]:
-    """The last statement of a look, as it is sent."""
+def asked(store: Store, look: Callable[[Transaction], object]) -> list[tuple[str, Any]]:
+    """The statements of a look, as they are sent."""
     sent: list[tuple[str, Any]] = []
     with store.reading() as tx:
 
@@ -440,13 +445,13 @@ def asked(store: Store, look: Callable[[Transaction], object]) -> tuple[str, Any
         sa.event.listen(tx.connection, "before_cursor_execute", note)
         look(tx)
         sa.event.remove(tx.connection, "before_cursor_execute", note)
-    return sent[-1]
+    return sent
 
 
 @pytest.mark.parametrize("name", LISTS)
 def test_sqlite_finds_by_index_what_people_look_for(sqlite_store: Store, name: str) -> None:
     look, index = LISTS[name]
-    text, values = asked(sqlite_store, look)
+    (*_, (text, values)) = asked(sqlite_store, look)
     with sqlite_store.reading() as tx:
         plan = [row[-1] for row in tx.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values)]
     assert any(index in step for step in plan), plan
@@ -461,8 +466,19 @@ def test_postgresql_finds_by_index_what_people_look_for(postgresql_databases: Da
             for statement in WAITING[:2]:
                 connection.execute(statement.format(number=many))
             connection.execute("VACUUM ANALYZE")
-        looked = {name: _touched(store, *asked(store, look)) for name, (look, _) in LISTS.items()}
+        looked = {name: _touched(store, *asked(store, look)[-1]) for name, (look, _) in LISTS.items()}
     assert {name: number for name, number in looked.items() if number > 100} == {}
+
+
+def test_metrics_are_counted_past_what_is_done(postgresql_databases: Databases) -> None:
+    with postgresql_databases.clone(SCHEMA) as url, Store(url, ManualClock()) as store:
+        with psycopg.connect(libpq_url(url), autocommit=True) as connection:
+            for statement in FILL_ENDED.split(";\n"):
+                connection.execute(statement)
+            connection.execute(QUIET.format(state="Completed", status="Published", number=10_000))
+            connection.execute("VACUUM ANALYZE")
+        looked = {text: _touched(store, text, values) for text, values in asked(store, statistics.read_load)}
+    assert {text: number for text, number in looked.items() if number > 500} == {}
 
 
 @pytest.mark.parametrize("name", [*POLLS, *LOADS, *CROWDS])
