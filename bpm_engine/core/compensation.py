@@ -21,6 +21,7 @@ from bpm_engine.core.lifecycle import TERMINAL_TOKENS
 from bpm_engine.core.state import (
     CompensationRecord,
     CompensationStatus,
+    Json,
     LogKind,
     Mode,
     Phase,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
     from bpm_engine.core.visit import Visit
 
+UNDONE = "undone"  # in the error of an incident: the steps before it that are undone
 UNFINISHED = frozenset({CompensationStatus.RUNNING, CompensationStatus.FAILED})
 ENDED = frozenset({ScopeState.COMPLETED, ScopeState.CANCELLED})
 PASSED_OVER = frozenset({"event", "repeat"})  # a throw in these compensates the scope around them
@@ -321,5 +323,29 @@ def _end_saga(marking: Marking, requester: Token) -> None:
     elif owner is not None and outer is not None:
         begin_saga(marking, owner, outer, error)
     else:
+        if undone := _undone_beside(marking, requester):
+            error = {**error, UNDONE: undone}
         failed = marking.put(requester, waiting_for=None, state=TokenState.FAILED)
         incidents.raise_incident(marking, failed, Phase.ENTER, error)
+
+
+def _undone_beside(marking: Marking, requester: Token) -> list[Json]:
+    """The steps that were undone, in their order, but for those inside the activity that failed: begun anew,
+    it does these again, and the others are missing."""
+    rows = marking.draft.compensations.where("instance_id", requester.instance_id)
+    undone = [row for row in rows if row.requested_by == requester.id and row.handler_id is not None]
+    return [
+        row.node_id
+        for row in sorted(undone, key=lambda row: row.order)
+        if row.status is CompensationStatus.COMPLETED and not _is_inside(marking, row, requester)
+    ]
+
+
+def _is_inside(marking: Marking, row: CompensationRecord, token: Token) -> bool:
+    place: str | None = row.scope_id
+    while place is not None:
+        scope = marking.draft.scope(place)
+        if scope.token_id == token.id:
+            return True
+        place = scope.parent_id
+    return False

@@ -113,6 +113,9 @@ def retry(marking: Marking, stimulus: RetryRequested) -> Outcome:
     chosen = [token for token in failed if stimulus.token_id in (None, token.id)]
     if not chosen and (stimulus.token_id is not None or instance.status not in HALTED_INSTANCES):
         return Refused("NO_INCIDENT", "nothing has failed here")
+    for token in chosen:
+        if (refused := _refuse_undone(token)) is not None:
+            return refused
     reset_steps(marking, instance.id)
     write(marking.draft, marking.graph(instance.id), root.id, None, stimulus.variables)
     if len(chosen) == len(failed) and instance.status in HALTED_INSTANCES:
@@ -127,13 +130,27 @@ def _failed(marking: Marking, instance: Instance) -> list[Token]:
     return [token for token in tokens if token.state is TokenState.FAILED]
 
 
+def _refuse_undone(token: Token) -> Refused | None:
+    """The process would go on as if what came before were there."""
+    undone = (token.error or {}).get(compensation.UNDONE)
+    if not undone:
+        return None
+    steps = ", ".join(map(repr, undone))
+    return Refused(
+        "UNDONE",
+        f"what came before {token.node_id!r} was undone ({steps}): move the token to the step with which it "
+        "shall begin again, or cancel the instance",
+    )
+
+
 def _retry_token(marking: Marking, token: Token) -> None:
     marking.journal.log(LogKind.RETRIED, token)
     if token.compensates is not None:
         marking.draft.require_records(token.instance_id)
         compensation.mark(marking, token.compensates, CompensationStatus.RUNNING)
     if token.phase is not Phase.INSIDE:
-        token = marking.put(token, state=TokenState.READY, error=None, topic=None, waiting_for=None)
+        fresh = {"attempt": 0, "recoveries": 0, "waiting_for": None, "error": None}
+        token = marking.put(token, state=TokenState.READY, topic=None, **fresh)
         marking.continued = token.id
         marking.queue(STEP_OF[token.phase], token.id)
     elif token.topic is not None:
@@ -168,6 +185,8 @@ def skip(marking: Marking, stimulus: SkipRequested) -> Outcome:
         raise Lacking(Needs(tokens=frozenset({stimulus.token_id})))
     if token.state is not TokenState.FAILED:
         return Refused("NO_INCIDENT", f"the token is {token.state}")
+    if (refused := _refuse_undone(token)) is not None:
+        return refused
     instance = marking.draft.instance(token.instance_id)
     marking.draft.require_complete(marking.draft.scope(instance.id))
     reset_steps(marking, instance.id)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from support.definitions import bpmn, flow, path
 
+from bpm_engine.core.changes import Refused
 from bpm_engine.core.retry import RetryPolicy
 
 ENDS = '<startEvent id="s"/><endEvent id="e"/>'
@@ -291,6 +293,26 @@ def test_a_saga_undoes_its_steps_and_then_fails_with_the_original_error(play):
     assert player.instance().error["message"] == "nothing left"
 
 
+@pytest.mark.parametrize("operation", ["retry", "skip"])
+def test_a_step_is_not_tried_again_alone_when_those_before_it_were_undone(play, operation):
+    """The process would go on as if they were there."""
+    body = ENDS + undoable("a") + '<serviceTask id="c"/>' + path("s", "a", "c", "e")
+    player = play(bpmn(body, process=SAGA), retry=ONCE)
+    player.start()
+    player.complete("a")
+    player.fail("c", "NO_STOCK")
+    player.complete("a#undo")
+    outcome = player.retry("c", {"x": 1}) if operation == "retry" else player.skip("c")
+    assert isinstance(outcome, Refused)
+    assert (outcome.code, "('a'): move the token" in outcome.message) == ("UNDONE", True)
+    assert player.incidents == ["NO_STOCK@c"]
+    assert player.variables == {}
+    player.move("c", "a")
+    player.complete("a")
+    player.complete("c")
+    assert player.status == "Completed"
+
+
 def test_a_saga_stops_what_runs_beside_the_failed_step(play):
     body = (
         ENDS
@@ -348,5 +370,6 @@ def test_a_saga_without_anything_to_undo_fails_at_once(play):
     player.fail("c")
     assert player.incidents == ["BOOM@c"]
     player.retry()
+    assert [token.attempt for token in player.tokens()] == [0], "they are counted from the beginning"
     player.complete("c")
     assert player.status == "Completed"
