@@ -30,16 +30,17 @@ from bpm_engine.store import (
     retention,
     rows,
     search,
+    sessions,
     signals,
     statistics,
     timers,
     work,
 )
+from bpm_engine.store.address import read_address
 from bpm_engine.store.bulk import FEW, Form
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.incidents import IncidentFilter, find_incidents
-from bpm_engine.store.postgresql import PostgreSQL
 from bpm_engine.store.search import InstanceFilter
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
@@ -164,7 +165,8 @@ FROM (SELECT n, gen_random_uuid() g FROM generate_series(1, 50000) n) made;
 
 
 def _be_like_the_store(connection: psycopg.Connection) -> None:
-    for name, value in PostgreSQL(StoreConfig(url="postgresql://"))._session().items():
+    chosen = sessions.settings(StoreConfig(), read_address("postgresql://"))
+    for name, value in zip(chosen["names"], chosen["values"], strict=True):
         connection.execute(f"SET {name} = {value}")
 
 
