@@ -195,14 +195,20 @@ def _run(marking: Marking, requester: Token, row: CompensationRecord) -> None:
     handler_id = _handler(marking, row)
     assert handler_id is not None
     mark(marking, row.id, CompensationStatus.RUNNING, requester.id)
-    scope = marking.draft.scope(_place(row))
-    if scope.state in ENDED:
-        scope = replace(scope, state=ScopeState.COMPENSATING)
-        marking.draft.scopes.put(scope.id, scope)
+    scope = _opened_again(marking, _place(row))
     token = marking.spawn(
         scope, handler_id, mode=Mode.COMPENSATION, compensates=row.id, local=row.snapshot or None
     )
     marking.start(token)
+
+
+def _opened_again(marking: Marking, scope_id: str) -> Scope:
+    """With the scopes around it, as far as they have ended: who looks inwards must find what runs here."""
+    place: str | None = scope_id
+    while place is not None and (scope := marking.draft.scope(place)).state in ENDED:
+        marking.draft.scopes.put(scope.id, replace(scope, state=ScopeState.COMPENSATING))
+        place = scope.parent_id
+    return marking.draft.scope(scope_id)
 
 
 def handler_done(marking: Marking, token: Token) -> None:
@@ -253,10 +259,16 @@ def _place(row: CompensationRecord) -> str:
 
 
 def _settle_scope(marking: Marking, scope_id: str) -> None:
-    """A completed scope that was opened again for a handler is completed as before."""
-    scope = marking.draft.scope(scope_id)
-    if scope.state is ScopeState.COMPENSATING and not scope.live:
+    """Completed scopes that were opened again for a handler are completed as before, from the inside out."""
+    place: str | None = scope_id
+    while place is not None:
+        scope = marking.draft.scope(place)
+        beside = marking.draft.scopes.where("parent_id", place)
+        is_open = scope.live or any(each.state in scopes.LIVING for each in beside)
+        if scope.state is not ScopeState.COMPENSATING or is_open:
+            return
         marking.draft.scopes.put(scope.id, replace(scope, state=ScopeState.COMPLETED))
+        place = scope.parent_id
 
 
 # ------------------------------------------------------------------ sagas

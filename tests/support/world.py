@@ -57,7 +57,7 @@ class Table(dict[Any, R], Generic[R]):
 class World:
     def __init__(self) -> None:
         self.instances: Table[Instance] = Table("parent_token_id")
-        self.scopes: Table[Scope] = Table("token_id")
+        self.scopes: Table[Scope] = Table("token_id", "parent_id")
         self.tokens: Table[Token] = Table("scope_id")
         self.joins: Table[Join] = Table("scope_id")
         self.timers: Table[Timer] = Table("token_id", "scope_id")
@@ -211,6 +211,9 @@ class Loader:
         for token in self._live_tokens(scope_id):
             self._waits(token.id)
             self._inside(token.id)
+        for scope in self.world.scopes.where("parent_id", scope_id):
+            if scope.state in LIVING and scope.id not in self.snapshot.complete:
+                self._complete(scope.id)
 
     def _inside(self, token_id: str) -> None:
         self.snapshot.inside.add(token_id)
