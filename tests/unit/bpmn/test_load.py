@@ -225,8 +225,8 @@ def test_a_damaged_file_is_loaded_or_refused_but_never_raises(data: bytes) -> No
     found = load(data, support=True)
     assert isinstance(found, Loaded)
     assert all(problem.code in RULES for problem in found.problems)
-    if not found.errors:
-        assert found.graphs
+    if not found.errors:  # a damaged namespace may have made the process a foreign element
+        assert found.graphs or "NO_PROCESS" in [problem.code for problem in found.problems]
 
 
 @settings(max_examples=200, deadline=None)
