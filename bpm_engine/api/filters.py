@@ -31,6 +31,7 @@ class ProcessFilters(TypedDict, total=False):
     ended_after: datetime | None
     ended_before: datetime | None
     parent: str | None
+    called: bool | None
     ended: bool | None
     deleted: bool
 
@@ -61,6 +62,7 @@ def instance_filter(border: Border, **given: Unpack[InstanceFilters]) -> Instanc
         ended_after=border.instant(given.get("ended_after"), "ended_after"),
         ended_before=border.instant(given.get("ended_before"), "ended_before"),
         parent_id=given.get("parent"),
+        called=given.get("called"),
         ended=given.get("ended"),
         deleted=given.get("deleted", False),
     )

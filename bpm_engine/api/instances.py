@@ -72,6 +72,7 @@ class Instances:
         ended_after: datetime | None = None,
         ended_before: datetime | None = None,
         parent: str | None = None,
+        called: bool | None = None,
         ended: bool | None = None,
         deleted: bool = False,
         order: Order = "newest",
@@ -80,8 +81,8 @@ class Instances:
     ) -> Page[InstanceView]:
         """All that is given must hold. `variables` must be contained in those of the process.
 
-        `node`: a token rests there. `incidents`: it has some, or none. `deleted` shows the deleted ones,
-        and only these.
+        `node`: a token rests there. `incidents`: it has some, or none. `called`: by another instance, or by
+        nobody. `deleted` shows the deleted ones, and only these.
         """
         wanted = instance_filter(
             self._caller.border,
@@ -99,6 +100,7 @@ class Instances:
             ended_after=ended_after,
             ended_before=ended_before,
             parent=parent,
+            called=called,
             ended=ended,
             deleted=deleted,
         )

@@ -26,6 +26,7 @@ COLUMNS = [
 
 @click.command("list")
 @filtered
+@click.option("--roots", is_flag=True, help="Only those that no other instance has called.")
 @click.option("--order", type=click.Choice(["newest", "oldest"]), default="newest", show_default=True)
 @LIMIT
 @CURSOR
@@ -33,6 +34,7 @@ COLUMNS = [
 @on_engine()
 def list_instances(
     session: Session,
+    roots: bool,
     order: Literal["newest", "oldest"],
     limit: int,
     cursor: str | None,
@@ -45,9 +47,12 @@ def list_instances(
     Examples:
       bpm list --status Failed
       bpm list -d order --where customer.country=NL --limit 50
+      bpm list --roots --limit 50
       bpm list --count
     """
     wanted = taken(options)
+    if roots:
+        wanted["called"] = False
     if count:
         _print_counts(session, wanted)
         return
@@ -64,9 +69,10 @@ def _print(session: Session, page: Page[InstanceView]) -> None:
 def _row(instance: InstanceView) -> tuple[str | datetime | None, ...]:
     places = sorted({token.node_id for token in instance.tokens if token.waiting_for != "scope"})
     process = f"{instance.definition_key} v{instance.definition_version}"
+    called = " (called)" if instance.parent_id else ""
     return (
         instance.id,
-        process,
+        f"{process}{called}",
         instance.business_key,
         instance.status,
         ", ".join(places),

@@ -30,6 +30,7 @@ from bpm_engine.errors import ConflictError, EngineError, InvalidInputError, Not
 from bpm_engine.store.address import read_address
 
 F = TypeVar("F", bound=Callable[..., Any])
+TOLD = 5  # instances with one key that an error names
 READ_LIMIT = 10_000_000  # bytes of a JSON document; ten times what an instance may keep
 
 
@@ -46,7 +47,10 @@ class Session:
         click.secho(visible(text), color=self.color, **({"err": self.as_json} | style))
 
     def instance(self, named: str) -> str:
-        """The id of an instance that is named by its id, or by a business key that no other one has."""
+        """The id of an instance that is named by its id or business key.
+
+        Called instances often share the key of their caller: then the one that nobody called is meant.
+        """
         found = self.find_instance(named)
         if found is None and not is_id(named):  # of an id that is gone the call itself says so
             raise NotFoundError(f"there is no instance with the id or business key {named!r:.80}")
@@ -56,15 +60,18 @@ class Session:
         """The same; None: there is none. A business key may look like an id: ids go first."""
         if is_id(named) and self._has(named):
             return named
-        match self.engine.instances.find(business_key=named, limit=2).items:
-            case ():
-                return None
-            case (one,):
-                return one.id
-            case _:
-                raise ConflictError(
-                    f"several instances have the key {named!r:.80}: see `bpm list --business-key {named}`"
-                )
+        find = functools.partial(self.engine.instances.find, business_key=named)
+        found = find(limit=TOLD).items
+        if not found:
+            return None
+        callers = found if len(found) == 1 else find(called=False, limit=2).items
+        if len(callers) != 1:
+            told = ", ".join(f"{each.id} ({each.definition_key}, {each.status})" for each in found)
+            raise ConflictError(
+                f"several instances have the key {named!r:.80}: {told}; name one by its id, "
+                f"all are in `bpm list --business-key {named}`"
+            )
+        return callers[0].id
 
     def _has(self, instance_id: str) -> bool:
         try:

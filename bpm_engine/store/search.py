@@ -73,6 +73,7 @@ class InstanceFilter:
     ended_after: datetime | None = None
     ended_before: datetime | None = None
     parent_id: str | None = None
+    called: bool | None = None  # by another instance, or by nobody
     ended: bool | None = None
     deleted: bool = False
 
@@ -310,6 +311,9 @@ def _conditions(
         conditions.append(instance.deleted_at.is_(None))
     if wanted.parent_id is not None:
         conditions.append(is_row(instance.parent_instance_id, wanted.parent_id))
+    if wanted.called is not None:
+        parent = instance.parent_instance_id
+        conditions.append(parent.is_not(None) if wanted.called else parent.is_(None))
     conditions += _between(instance.started_at, wanted.started_after, wanted.started_before)
     conditions += _between(instance.ended_at, wanted.ended_after, wanted.ended_before)
     if wanted.ended is not None:

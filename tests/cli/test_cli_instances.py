@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.command import Prompt, Shell
+from support.definitions import bpmn, path
 from support.samples import HUMAN, LISTEN, WAIT, WORK
 
 from bpm_engine import Engine, Retry
@@ -14,6 +15,11 @@ from bpm_engine.bpmn import load
 from bpm_engine.cli.options import MOST
 from bpm_engine.store.pages import MAX_LIMIT
 
+CALLS = bpmn(
+    '<startEvent id="start"/><callActivity id="call" calledElement="job"><extensionElements>'
+    '<camunda:in businessKey="#{execution.processBusinessKey}"/><camunda:in variables="all"/>'
+    '</extensionElements></callActivity><endEvent id="end"/>' + path("start", "call", "end")
+).replace(b'<process id="p"', b'<process id="order"')
 FILES = {"job": WORK, "payment": WAIT, "listener": LISTEN, "choice": HUMAN}
 
 
@@ -138,6 +144,43 @@ def test_an_instance_is_drawn_with_our_own_layout(shell: Shell) -> None:
     pictures = [(shell.folder / name).read_text() for name in ("as-drawn.svg", "laid-out.svg")]
     assert pictures[0] != pictures[1]
     assert all('data-element="decide"' in picture for picture in pictures)
+
+
+# ------------------------------------------------------------------ callers and what they call
+
+
+@pytest.fixture
+def calling(shell: Shell) -> Shell:
+    """A-1 calls a job of the same key, and the job has an incident."""
+    with Engine(shell.database) as engine:
+        engine.deploy(CALLS)
+        engine.start("order", {"address": "nowhere"}, business_key="A-1")
+        engine.handler("work", retry=Retry(attempts=1))(lambda work: 1 / 0)
+        engine.run_until_idle()
+    return shell
+
+
+def test_of_instances_with_one_key_the_one_that_nobody_called_is_meant(calling: Shell) -> None:
+    assert calling.json("show", "A-1")["instance"]["definition_key"] == "order"
+    assert calling.run("explain", "A-1").startswith("order version 1: ")
+    assert "entered    call" in calling.run("history", "A-1")
+    (incident,) = calling.json("incidents", "-i", "A-1")["items"]
+    assert incident["definition_key"] == "job"
+
+
+def test_instances_that_share_a_key_are_named_with_their_processes(calling: Shell) -> None:
+    calling.run("start", "choice", "-k", "A-1")
+    told = calling.run("show", "A-1", code=1)
+    for instance in calling.json("list", "-k", "A-1")["items"]:
+        assert f"{instance['id']} ({instance['definition_key']}, {instance['status']})" in told
+
+
+def test_called_instances_are_marked_or_left_out_of_the_list(calling: Shell) -> None:
+    listed = calling.run("list")
+    assert "job v1 (called)" in listed
+    assert "order v1  " in listed
+    assert [each["definition_key"] for each in calling.json("list", "--roots")["items"]] == ["order"]
+    assert calling.json("list", "--roots", "--count") == {"order": {"Running": 1}}
 
 
 # ------------------------------------------------------------------ repairing

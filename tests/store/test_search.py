@@ -63,6 +63,8 @@ def test_each_filter_of_instances(store: Store) -> None:
     assert found(store, subject="s") == {special}
     assert found(store, parent_id=plain) == {special}
     assert found(store, parent_id="no id") == set()
+    assert found(store, called=True) == {special}
+    assert found(store, called=False) == {plain}
     assert found(store, node="pay") == {special}
     assert found(store, node="task") == {plain}
     assert found(store, incidents=True) == {special}
