@@ -28,11 +28,14 @@ from bpm_engine.core.stimuli import (
 )
 from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.services.about import about_instance
+from bpm_engine.store import incidents as failures
 from bpm_engine.store import lookup, search
 from bpm_engine.store import retention as removal
+from bpm_engine.store.incidents import IncidentFilter
 from bpm_engine.store.search import Counted
 
 logger = logging.getLogger("bpm_engine.audit")
+TOLD = 5  # incidents of called instances that a refusal names
 Order = Literal["newest", "oldest"]
 Group = Literal["status", "definition", "version"]
 NAMED: Mapping[str, Callable[[Counted], str]] = {
@@ -181,10 +184,24 @@ class Instances:
         return self._operate(ResumeRequested(instance_id=instance_id), instance_id, actor, connection)
 
     def retry(
-        self, instance_id: str, *, actor: str | None = None, connection: sa.Connection | None = None
+        self,
+        instance_id: str,
+        variables: Mapping[str, Any] | None = None,
+        *,
+        actor: str | None = None,
+        connection: sa.Connection | None = None,
     ) -> InstanceView:
-        """Try again at every incident of the instance."""
-        return self._operate(RetryRequested(instance_id=instance_id), instance_id, actor, connection)
+        """Set variables of the process right, if any are given, and try again at every incident of the
+        instance; all of it or nothing. What failed in an instance that it called is tried again there."""
+        given = self._caller.border.variables(variables)
+        stimulus = RetryRequested(instance_id=instance_id, variables=given)
+        try:
+            return self._operate(stimulus, instance_id, actor, connection)
+        except ConflictError as refused:
+            below = self._failed_below(instance_id, connection)
+            if not below:
+                raise
+            raise ConflictError(f"{refused}; what it called has failed: {below}") from refused
 
     def set_variables(
         self,
@@ -307,6 +324,17 @@ class Instances:
         while left:
             with self._caller.writing(wake=False) as tx:
                 left = bool(removal.purge_rest(tx, tx.now(), tree=top_id))
+
+    def _failed_below(self, instance_id: str, connection: sa.Connection | None) -> str:
+        """Where to try again instead."""
+        with self._caller.reading(connection) as tx:
+            wanted = IncidentFilter(instance_id=instance_id)
+            found = failures.find_incidents(tx, self._caller.tenant, wanted, limit=TOLD)
+        below = [each for each in found.items if each.token.instance_id != instance_id]
+        return ", ".join(
+            f"{each.token.node_id!r} of {each.definition_key!r}, instance {each.token.instance_id}"
+            for each in below
+        )
 
     def _operate(
         self, stimulus: Stimulus, instance_id: str, actor: str | None, connection: sa.Connection | None

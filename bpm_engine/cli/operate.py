@@ -105,7 +105,8 @@ def retry(
 ) -> int:
     """Try again what failed: one incident, or all incidents of instances.
 
-    With --set variables of the process are set right first.
+    With --set variables of the process are set right first; where nothing has failed, they stay as they are.
+    What failed in a called instance is tried again there.
 
     \b
     Examples:
@@ -135,15 +136,14 @@ def _is_incident(session: Session, name: str) -> bool:
 
 
 def _retrying(session: Session, given: dict[str, Any], actor: str | None) -> Operation:
-    """Both steps in one walk: one report, and a filter by a variable that is set finds its instances once."""
+    """Both in one walk: one report, and a filter by a variable that is set finds its instances once."""
     engine = session.engine
     if not given:
         return functools.partial(engine.batches.retry, actor=actor)
     values = engine._caller.border.variables(given, "values")
 
     def repair(instance_id: str) -> None:
-        engine.instances.set_variables(instance_id, values, actor=actor)
-        engine.instances.retry(instance_id, actor=actor)
+        engine.instances.retry(instance_id, values, actor=actor)
 
     def run(
         ids: tuple[str, ...] | None = None, progress: Progress | None = None, **wanted: Any

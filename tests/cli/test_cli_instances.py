@@ -197,6 +197,21 @@ def test_setting_variables_and_trying_again_is_told_once(failed: Shell) -> None:
     assert failed.json("incidents", "--count") == {"ZeroDivisionError": 1}
 
 
+def test_where_nothing_has_failed_no_variable_is_set(shell: Shell) -> None:
+    shell.run("start", "choice", "--set", "amount=1", "-k", "A-1")
+    assert "nothing has failed here" in shell.run("retry", "A-1", "--set", "amount=2", code=1)
+    assert shell.json("show", "A-1")["instance"]["variables"] == {"amount": 1}
+
+
+def test_a_refused_retry_names_the_called_instance_that_has_failed(calling: Shell) -> None:
+    (incident,) = calling.json("incidents", "-i", "A-1")["items"]
+    told = calling.run("retry", "A-1", "--set", "address=here", code=1)
+    assert f"what it called has failed: 'work' of 'job', instance {incident['instance_id']}" in told
+    assert calling.json("show", "A-1")["instance"]["variables"] == {"address": "nowhere"}
+    assert calling.run("retry", incident["instance_id"], "--set", "address=here") == "1 done\n"
+    assert calling.json("list", "--where", "address=here", "--count") == {"job": {"Running": 1}}
+
+
 def test_a_filter_by_the_variable_that_is_set_finds_what_is_tried_again(failed: Shell) -> None:
     command = ["retry", "--where", "address=nowhere", "--set", "address=here", "--yes"]
     assert failed.run(*command) == "2 done\n"
