@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from bpm_engine.api.caller import Caller, missing
 from bpm_engine.api.views import EventView, Page, event_view
 from bpm_engine.errors import NotFoundError
+from bpm_engine.services.outbox import ENGINE_TYPES, PREFIX
 from bpm_engine.store import outbox, search
 from bpm_engine.store.pages import MAX_LIMIT
 from bpm_engine.store.schema import OutboxStatus
@@ -31,7 +32,8 @@ class Outbox:
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[EventView]:
-        """Events of one status, oldest first; by default those that were given up."""
+        """Events of one status, oldest first; by default those that were given up. A `type` of the engine's
+        own is known with and without the `bpm.` that receivers see."""
         border = self._caller.border
         wanted = border.word(status, OutboxStatus, "status")
         border.names(type=type, instance=instance)
@@ -40,7 +42,7 @@ class Outbox:
                 tx,
                 self._caller.tenant,
                 status=wanted,
-                type=type,
+                type=_stored(type),
                 instance_id=instance,
                 limit=border.limit(limit),
                 cursor=cursor,
@@ -68,6 +70,7 @@ class Outbox:
     ) -> int:
         """Give all dead events, or those of a type or an instance, their attempts again; how many."""
         self._caller.border.names(type=type, instance=instance, actor=actor)
+        type = _stored(type)
         number, cursor = 0, None
         with self._caller.writing(connection) as tx:
             while True:
@@ -93,6 +96,12 @@ class Outbox:
             if not outbox.drop_events(tx, self._caller.tenant, [known]):
                 raise NotFoundError(f"there is no dead event {event_id!r:.80}")
         logger.info("event %s is purged, asked by %s", event_id, actor or NOBODY)
+
+
+def _stored(type: str | None) -> str | None:
+    """As the outbox has it: the prefix of the engine's own types is added when they go out."""
+    bare = None if type is None else type.removeprefix(PREFIX)
+    return bare if bare in ENGINE_TYPES else type
 
 
 def _known(event_id: str) -> str:

@@ -45,6 +45,7 @@ def _at(path: str, section: str, purpose: str) -> Place:
         "suspend": _at("operate:suspend", OPERATORS, "Halt instances."),
         "resume": _at("operate:resume", OPERATORS, "Let suspended instances go on."),
         "cancel": _at("operate:cancel", OPERATORS, "End instances now."),
+        "outbox": _at("outbox:outbox", OPERATORS, "List, requeue or purge events that are not published."),
         "doctor": _at("doctor:doctor", OPERATORS, "Examine the live database for contradictions."),
         "run": _at("run:run", SERVICES, "Run an application's services until it is told to stop."),
         "bench": _at("bench:bench", SERVICES, "Measure durable steps per second on a database."),

@@ -52,6 +52,7 @@ ENGINE_TYPES = frozenset(
     )
 )
 """The engine's own events. They go out with the prefix `bpm.`; what a model names goes out as named."""
+PREFIX = "bpm."
 
 FIRST_WAIT = 0.05  # seconds for what was just begun; most receivers are faster
 LATER_WAIT = 0.25  # seconds for slow ones, before new events are looked for beside them
@@ -231,7 +232,7 @@ def cloud_event(event: OutboxRow, origin: Origin | None, source: str) -> CloudEv
     return CloudEvent(
         id=event.id,
         source=f"{source}/{quote(event.tenant_id, safe='')}",
-        type=f"bpm.{event.type}" if event.type in ENGINE_TYPES else event.type,
+        type=f"{PREFIX}{event.type}" if event.type in ENGINE_TYPES else event.type,
         subject=event.instance_id,
         time=event.at,
         data=event.data,
