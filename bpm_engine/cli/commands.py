@@ -94,7 +94,17 @@ def _set_up_logging(debug: bool) -> None:
     if debug:
         logging.basicConfig(level=logging.INFO)
     elif not root.handlers:
-        root.addHandler(logging.NullHandler())
+        root.addHandler(Settings(logging.WARNING))
+
+
+class Settings(logging.Handler):
+    """All that a command repeats of the log: settings without effect, which whoever typed them must know."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name == "bpm_engine.config":
+            from bpm_engine.bpmn.draw.text import visible
+
+            click.secho(visible(record.getMessage()), fg="yellow", err=True)
 
 
 def _answer(error: Exception, *, debug: bool) -> int:

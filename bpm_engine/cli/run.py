@@ -147,8 +147,9 @@ def run(
         )
     nursery = _nursery() if processes > 1 else None
     before = open_files() if stand_in is not None else frozenset()
+    set_up_logging(log_format, log_level)  # what is wrong with the settings is said while they are read
     with load_app(app) as engine:
-        set_up_logging(log_format, log_level)
+        set_up_logging(log_format, log_level)  # over what the application has set up
         if nursery is not None:
             from bpm_engine.cli.supervisor import supervise
 

@@ -40,3 +40,19 @@ def test_both_typed_are_wrong_use(shell: Shell) -> None:
     both = ["--app", "shop:engine", "--database", "sqlite:///typed.db"]
     for command in (["list"], ["show", "A-1"], ["db", "current"]):
         assert "give --app or --database, not both" in shell.run(*command, *both, code=2)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["list", "--json"], "BPM_WOKER_THREADS in the environment is no setting"),
+        (["run", "--until-idle"], "WARNING bpm_engine.config  BPM_WOKER_THREADS in the environment"),
+    ],
+)
+def test_a_setting_without_effect_is_told_once_on_stderr(shell: Shell, command: list[str], told: str) -> None:
+    own = Shell(shell.folder, {**shell.variables, "BPM_WOKER_THREADS": "3"})  # in a process with its own logs
+    done = own.finished(*command)
+    assert done.returncode == 0
+    assert told in done.stderr
+    assert done.stderr.count("is BPM_WORKER_THREADS meant?") == 1
+    assert "WOKER" not in done.stdout
