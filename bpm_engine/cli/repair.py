@@ -6,6 +6,7 @@ import functools
 
 import click
 
+from bpm_engine.api.migrations import MigrationForecast
 from bpm_engine.cli.commands import GOOD, REFUSED
 from bpm_engine.cli.operate import YES, print_report, with_progress
 from bpm_engine.cli.options import ACTOR, SET
@@ -81,11 +82,10 @@ def migrate(
     ids = tuple(session.instance(name) for name in instances) or None
     forecast = batches.plan_migration(process, to_version, mapping=mapping, ids=ids, version=from_version)
     if dry_run:
-        session.answer(forecast, lambda: session.say(str(forecast)))
+        session.answer(forecast, lambda: _print(session, forecast))
         return GOOD
     if not yes:
-        for line in str(forecast).splitlines():
-            session.say(line, err=True)
+        _print(session, forecast, err=True)
         click.confirm("Go on?", abort=True, err=True)
     operation = functools.partial(
         batches.migrate, process, to_version, mapping=mapping, ids=ids, version=from_version, actor=actor
@@ -93,3 +93,8 @@ def migrate(
     report = with_progress(operation, {}, forecast.total)
     session.answer(report, lambda: print_report(session, report))
     return REFUSED if report.failed else GOOD
+
+
+def _print(session: Session, forecast: MigrationForecast, **style: bool) -> None:
+    for line in str(forecast).splitlines():
+        session.say(line, **style)

@@ -139,7 +139,9 @@ def test_running_instances_migrate_to_another_version(deployed: Shell) -> None:
         engine.deploy(
             keyed(HUMAN, "choice").replace(b'id="decide"', b'id="judge"').replace(b"decide", b"judge")
         )
-    assert "needs mapping" in deployed.run("migrate", "choice", 2, "--dry-run")
+    foreseen = deployed.run("migrate", "choice", 2, "--dry-run").splitlines()
+    assert foreseen[0] == "1 to version 2: 1 needs mapping"
+    assert any("decide" in line for line in foreseen[1:])
     arguments = ["migrate", "choice", 2, "--map", "decide=judge"]
     asked = deployed.finished(*arguments, stdin="n\n")
     assert asked.returncode == 1
