@@ -46,7 +46,7 @@ def _draw(xml: str, steps: tuple[StepView, ...], svg: Path | None, layout: bool,
         svg.write_text(draw_path(xml, steps, layout=layout), encoding="utf-8")
         click.echo(f"drawn into {click.format_filename(svg)}", err=True)
     if bpmn is not None:  # its declaration may name another encoding, which it no longer has
-        write_with_diagrams(xml.encode("utf-8-sig"), read(xml), bpmn)
+        write_with_diagrams(xml.encode("utf-8-sig"), read(xml), bpmn, layout)
 
 
 def _print(

@@ -28,11 +28,11 @@ _COLOURS = {"title": "cyan", "id": "green", "kind": "blue", "way": "yellow"}
 @click.option(
     "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw the diagram into this file."
 )
-@click.option("--layout", is_flag=True, help="Draw with our own layout, even if the file has a diagram.")
+@click.option("--layout", is_flag=True, help="Lay out anew, even if the file has a diagram.")
 @click.option(
     "--bpmn",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the file with a diagram, so that editors can open it.",
+    help="Write the file with its diagram, or a new one, so that editors can open it.",
 )
 @DATABASE
 @APP
@@ -108,7 +108,7 @@ def _show_file(
     if svg:
         _draw(definitions, svg, layout)
     if bpmn:
-        write_with_diagrams(data, definitions, bpmn)
+        write_with_diagrams(data, definitions, bpmn, layout)
     if not (svg or bpmn) or as_json:
         _print(ctx, loaded, definitions, as_json)
     if loaded.errors:
@@ -129,11 +129,16 @@ def _draw(definitions: Definitions, picture: Path, layout: bool) -> None:
         click.echo(f"drawn into {click.format_filename(path)}", err=True)
 
 
-def write_with_diagrams(data: bytes, definitions: Definitions, file: Path) -> None:
+def write_with_diagrams(data: bytes, definitions: Definitions, file: Path, layout: bool) -> None:
+    """With the diagram that somebody drew, unless there is none or another is wanted."""
     from bpm_engine.bpmn.document import read_document
-    from bpm_engine.bpmn.draw.interchange import with_diagrams
+    from bpm_engine.bpmn.draw.interchange import as_drawn, with_diagrams
 
-    file.write_bytes(with_diagrams(read_document(data).root, definitions, lay_out_each(definitions)))
+    root = read_document(data).root
+    if layout or not definitions.diagrams:
+        file.write_bytes(with_diagrams(root, definitions, lay_out_each(definitions)))
+    else:
+        file.write_bytes(as_drawn(root))
     click.echo(f"written to {click.format_filename(file)}", err=True)
 
 

@@ -131,6 +131,28 @@ def test_the_file_of_an_instance_is_written_with_a_diagram(shell: Shell) -> None
     assert len(definitions.diagrams) == 1
 
 
+@pytest.mark.parametrize("declared", ["UTF-8", "ISO-8859-1"])
+def test_a_diagram_that_somebody_drew_is_kept_unless_another_is_wanted(shell: Shell, declared: str) -> None:
+    shell.run("start", "choice", "-k", "A-1")
+    shell.run("show", "A-1", "--bpmn", "drawn.bpmn")
+    drawn = shell.folder / "drawn.bpmn"
+    far = drawn.read_text().replace('x="', 'x="9').replace("UTF-8", declared).replace("Decide", "Prüfen")
+    drawn.write_text(far, encoding=declared)
+    shell.run("deploy", drawn)
+    shell.run("start", "choice", "-k", "A-2")
+    diagrams = []
+    for number, (target, *options) in enumerate([[drawn], ["A-2"], [drawn, "--layout"], ["A-2", "--layout"]]):
+        shell.run("show", target, "--bpmn", f"{number}.bpmn", *options)
+        written = load((shell.folder / f"{number}.bpmn").read_bytes())
+        assert not written.errors
+        assert written.definitions is not None
+        diagrams.append(written.definitions.diagrams)
+    kept = load(drawn.read_bytes()).definitions
+    assert kept is not None
+    assert diagrams[0] == diagrams[1] == kept.diagrams
+    assert diagrams[2] == diagrams[3] != kept.diagrams
+
+
 def test_an_instance_is_drawn_with_our_own_layout(shell: Shell) -> None:
     drawn = shell.folder / "own.bpmn"
     shell.run("start", "choice")

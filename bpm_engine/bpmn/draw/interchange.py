@@ -33,6 +33,11 @@ def with_diagrams(root: etree._Element, definitions: model.Definitions, diagrams
     return etree.tostring(fresh, xml_declaration=True, encoding="UTF-8") + b"\n"
 
 
+def as_drawn(root: etree._Element) -> bytes:
+    """The file with the diagrams that it has."""
+    return etree.tostring(root, xml_declaration=True, encoding="UTF-8") + b"\n"
+
+
 def _copy_with_namespaces(root: etree._Element) -> etree._Element:
     names = {"bpmndi": BPMNDI, "dc": DC, "di": DI}
     names.update(root.nsmap)  # type: ignore[arg-type]  # the stubs forget that a default namespace has no prefix
