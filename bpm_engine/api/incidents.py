@@ -53,8 +53,8 @@ class Incidents:
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[IncidentView]:
-        """All that is given must hold; `code` is the cause, `since_…` when it came to be. Of an `instance`,
-        also what went wrong in the instances that it has called."""
+        """By the time when they came to be. All that is given must hold; `code` is the cause, `since_…` that
+        time. Of an `instance`, also what went wrong in the instances that it has called."""
         border = self._caller.border
         wanted = incident_filter(
             border,
@@ -211,7 +211,7 @@ class Incidents:
             now = tx.now()
         while True:
             with self._caller.reading(connection) as tx:
-                page = incidents.find_incidents(tx, tenant, wanted, limit=STRETCH, cursor=cursor)
+                page = incidents.walk_incidents(tx, tenant, wanted, limit=STRETCH, cursor=cursor)
             yield from (each.token for each in page.items if each.since <= now)
             cursor = page.cursor
             if cursor is None:

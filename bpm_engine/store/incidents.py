@@ -14,7 +14,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from bpm_engine.core.state import Token, TokenState
-from bpm_engine.store.pages import Page, Paging, newest_or_oldest
+from bpm_engine.store.pages import Key, Page, Paging, newest_or_oldest
 from bpm_engine.store.records import TOKEN
 from bpm_engine.store.schema import fixed, process_instance, token
 from bpm_engine.store.transaction import Transaction
@@ -56,10 +56,19 @@ def find_incidents(
     limit: int = 100,
     cursor: str | None = None,
 ) -> Page[ListedIncident]:
-    query = _listed(tenant_id).where(IS_FAILED, *_conditions(tenant_id, wanted))
-    paging = Paging(newest_or_oldest(token.c.id, order), limit, cursor, [tenant_id, order, asdict(wanted)])
-    found = tx.execute(paging.apply(query)).all()
-    return paging.page(found, _read(found[:limit]))
+    """By the time since when they are there. No index has it: it would change with every write of a token."""
+    by_id = newest_or_oldest(token.c.id, order)
+    since = Key(token.c.updated_at, datetime, descending=order == "newest")
+    paging = Paging([since, *by_id], limit, cursor, [tenant_id, order, asdict(wanted)])
+    return _page(tx, tenant_id, wanted, paging)
+
+
+def walk_incidents(
+    tx: Transaction, tenant_id: str, wanted: IncidentFilter, *, limit: int, cursor: str | None
+) -> Page[ListedIncident]:
+    """By id, which an index has: for going through all of them."""
+    by_id = newest_or_oldest(token.c.id, "oldest")
+    return _page(tx, tenant_id, wanted, Paging(by_id, limit, cursor, [tenant_id, asdict(wanted)]))
 
 
 def get_incident(tx: Transaction, tenant_id: str, token_id: str) -> ListedIncident | None:
@@ -80,6 +89,12 @@ def count_incidents(
     )
     rows = tx.execute(query.group_by(key) if by else query)
     return {row.name: row.number for row in rows}
+
+
+def _page(tx: Transaction, tenant_id: str, wanted: IncidentFilter, paging: Paging) -> Page[ListedIncident]:
+    query = _listed(tenant_id).where(IS_FAILED, *_conditions(tenant_id, wanted))
+    found = tx.execute(paging.apply(query)).all()
+    return paging.page(found, _read(found[: paging.limit]))
 
 
 def _listed(tenant_id: str) -> sa.Select[Any]:

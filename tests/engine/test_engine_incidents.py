@@ -96,6 +96,22 @@ def test_incidents_are_found_and_counted_by_cause(engine: Engine, clock: ManualC
     assert [i.id for i in find(limit=1, cursor=page.cursor)] == [other.id]
 
 
+def test_what_has_failed_again_is_the_newest_incident(engine: Engine, clock: ManualClock) -> None:
+    failing(engine)
+    first, second, third = (stuck(engine, clock) for _ in range(3))
+    engine.incidents.retry(first)
+    engine.run_until_idle()
+    clock.advance("10s")
+    engine.run_until_idle()
+    for order, expected in {"oldest": [second, third, first], "newest": [first, third, second]}.items():
+        found, cursor = [], None
+        for _ in expected:
+            page = engine.incidents.find(order=order, limit=1, cursor=cursor)
+            found += [incident.id for incident in page]
+            cursor = page.cursor
+        assert (found, cursor) == (expected, None)
+
+
 def test_what_was_dealt_with_is_no_incident_any_more(engine: Engine, clock: ManualClock) -> None:
     incident = stuck(failing(engine), clock)
     engine.incidents.skip(incident)
