@@ -9,7 +9,7 @@ from bpm_engine.api.caller import Caller
 from bpm_engine.bpmn.graph import Graph
 from bpm_engine.core.explanation import Scene, explain
 from bpm_engine.core.lifecycle import HALTED_INSTANCES, TERMINAL_INSTANCES
-from bpm_engine.core.state import Instance, Timer, Token
+from bpm_engine.core.state import Instance, Timer, Token, Variables
 from bpm_engine.services.definitions import Lookup
 from bpm_engine.store import inspection
 from bpm_engine.store.transaction import Transaction
@@ -30,10 +30,12 @@ class TokenExplanation:
     late: tuple[str, ...]
     missing_flows: tuple[str, ...]
     watched: tuple[str, ...]  # events that may take the token away meanwhile
+    item: Variables | None = None  # of a repeated activity: `loopCounter`, its element, …
 
     def __str__(self) -> str:
         name = f" ({self.name})" if self.name else ""
-        lines = [f"{self.node_id}{name}: {self.text}", f"  since {_at(self.since)}"]
+        element = self.node_id.partition("#")[0]
+        lines = [f"{element}{name}: {self.text}", f"  since {_at(self.since)}"]
         lines += [f"  late: {each}" for each in self.late]
         lines += [f"  released by {each}" for each in self.released_by]
         return "\n".join([*lines, *(f"  or interrupted by {each}" for each in self.watched)])
@@ -105,7 +107,23 @@ def _token(scene: Scene, graph: Graph, token: Token) -> TokenExplanation:
         late=reason.late,
         missing_flows=reason.missing_flows,
         watched=reason.watched,
+        item=_item(scene, token),
     )
+
+
+def _item(scene: Scene, token: Token) -> Variables | None:
+    """What only this run of a repeated activity sees; the token may be deep inside it."""
+    tokens = {each.id: each for each in scene.tokens}
+    at: Token | None = token
+    item = token.local
+    while at is not None and at.loop_index is None:
+        scope = scene.scopes.get(at.scope_id)
+        at = None if scope is None or scope.token_id is None else tokens.get(scope.token_id)
+        item = None if scope is None else scope.variables
+    if at is None:
+        return None
+    inside = (scope.variables for scope in scene.scopes.values() if scope.token_id == at.id)
+    return item or next(inside, None)
 
 
 def _text(instance: Instance) -> str:

@@ -147,6 +147,7 @@ class IncidentView:
     traceback: str
     since: datetime
     attempts: int  # failed ones of this activation
+    item: Variables | None = None  # of a repeated activity: `loopCounter`, its element, …
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,6 +318,7 @@ def incident_view(listed: ListedIncident) -> IncidentView:
         traceback=str(error.get("traceback", "")),
         since=listed.since,
         attempts=token.attempt,
+        item=listed.item,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from bpm_engine.cli.session import Session, on_engine
-from bpm_engine.cli.tables import print_heading
+from bpm_engine.cli.tables import element, item_words, print_heading
 
 
 @click.command()
@@ -25,7 +25,9 @@ def explain(session: Session, instance: str) -> None:
         process = f"{explained.definition_key} version {explained.definition_version}"
         session.say(f"{process}: {explained.text}", bold=True)
         for token in explained.tokens:
-            print_heading(session.color, f"{token.node_id}  {token.name}".rstrip())
+            words = item_words(token.item)
+            place = f"{element(token.node_id)} ({words})" if words else element(token.node_id)
+            print_heading(session.color, f"{place}  {token.name}".rstrip())
             for number, line in enumerate(str(token).splitlines()):
                 text = token.text if number == 0 else line.strip()
                 session.say(f"  {text}", fg="yellow" if text.startswith("late:") else None)

@@ -6,7 +6,7 @@ import click
 
 from bpm_engine.api.views import HistoryEntry, StepView
 from bpm_engine.cli.session import Session, on_engine
-from bpm_engine.cli.tables import Cell, Column, compact, print_table
+from bpm_engine.cli.tables import Cell, Column, compact, element, error_words, print_table
 
 ENTRY_COLUMNS = [
     Column("seq", "number"),
@@ -73,9 +73,9 @@ def read_history(session: Session, instance: str) -> list[HistoryEntry]:
 def _entry(entry: HistoryEntry) -> tuple[Cell, ...]:
     moment = entry.at.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
     data = {key: value for key, value in (entry.data or {}).items() if key != "traceback"}
-    return entry.seq, moment, entry.kind, entry.node_id, entry.actor, compact(data) if data else None
+    return entry.seq, moment, entry.kind, element(entry.node_id), entry.actor, compact(data) if data else None
 
 
 def _step(step: StepView) -> tuple[Cell, ...]:
-    error = (step.error or {}).get("message") or (step.error or {}).get("code")
-    return step.started_at, step.node_id, step.status, step.duration, step.attempts, error
+    error = error_words(step.error)
+    return step.started_at, element(step.node_id), step.status, step.duration, step.attempts, error

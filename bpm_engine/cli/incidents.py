@@ -8,7 +8,7 @@ from bpm_engine.api.filters import IncidentFilters
 from bpm_engine.api.views import IncidentView
 from bpm_engine.cli.options import CURSOR, LIMIT
 from bpm_engine.cli.session import Session, on_engine
-from bpm_engine.cli.tables import Column, print_table
+from bpm_engine.cli.tables import Column, element, item_words, print_table
 
 COLUMNS = [
     Column("incident", "id"),
@@ -63,9 +63,9 @@ def incidents(
         print_table(
             session.color,
             COLUMNS,
-            [(i.id, i.since, _of(i), i.node_id, i.attempts) for i in page],
+            [(i.id, i.since, _of(i), element(i.node_id), i.attempts) for i in page],
             empty="no incident",
-            details=[f"{i.code}: {i.message}" for i in page],
+            details=[_why(i) for i in page],
         )
         for each in page if traceback else ():
             session.say(f"\n{each.id}", bold=True)
@@ -79,3 +79,8 @@ def incidents(
 
 def _of(incident: IncidentView) -> str:
     return f"{incident.definition_key} {incident.business_key or ''}".rstrip()
+
+
+def _why(incident: IncidentView) -> str:
+    error = f"{incident.code}: {incident.message}"
+    return f"{error}, at {words}" if (words := item_words(incident.item)) else error

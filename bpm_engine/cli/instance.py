@@ -6,12 +6,22 @@ from pathlib import Path
 
 import click
 
-from bpm_engine.api.explanations import InstanceExplanation
+from bpm_engine.api.explanations import InstanceExplanation, TokenExplanation
 from bpm_engine.api.pictures import draw_path, read
 from bpm_engine.api.views import InstanceView, StepView, TokenView
 from bpm_engine.cli.session import Session
 from bpm_engine.cli.show import write_with_diagrams
-from bpm_engine.cli.tables import Column, compact, print_fields, print_heading, print_table
+from bpm_engine.cli.tables import (
+    Cell,
+    Column,
+    compact,
+    element,
+    error_words,
+    item_words,
+    print_fields,
+    print_heading,
+    print_table,
+)
 
 TOKEN_COLUMNS = [Column("node"), Column("state", "status"), Column("waiting for"), Column("error")]
 STEP_COLUMNS = [
@@ -56,8 +66,7 @@ def _print(
     explained: InstanceExplanation,
 ) -> None:
     color = session.color
-    texts = {token.token_id: token.text for token in explained.tokens}
-    error = instance.error or {}
+    explanations = {token.token_id: token for token in explained.tokens}
     print_fields(
         color,
         [
@@ -66,7 +75,7 @@ def _print(
             ("business key", instance.business_key),
             ("subject", instance.subject),
             ("status", instance.status),
-            ("error", error.get("message") or error.get("code")),
+            ("error", error_words(instance.error)),
             ("started", instance.started_at),
             ("ended", instance.ended_at),
             ("called by", instance.parent_id),
@@ -75,21 +84,28 @@ def _print(
     )
     if instance.tokens:
         print_heading(color, "Where it is")
-        rows = [
-            (token.node_id, token.state, _waiting_for(token, texts), (token.error or {}).get("message"))
-            for token in instance.tokens
-        ]
+        rows = [_token(token, explanations.get(token.id)) for token in instance.tokens]
         print_table(color, TOKEN_COLUMNS, rows, empty="nowhere")
     if instance.variables:
         print_heading(color, "Variables")
         print_fields(color, [(name, compact(value)) for name, value in sorted(instance.variables.items())])
     print_heading(color, "Where it has been")
-    path = [(step.started_at, step.node_id, step.status, step.duration, step.attempts) for step in steps]
+    path = [
+        (step.started_at, element(step.node_id), step.status, step.duration, step.attempts) for step in steps
+    ]
     print_table(color, STEP_COLUMNS, path, empty="nowhere yet")
 
 
-def _waiting_for(token: TokenView, texts: dict[str, str]) -> str | None:
+def _token(token: TokenView, explained: TokenExplanation | None) -> tuple[Cell, ...]:
+    words = item_words(explained.item) if explained else ""
+    place = f"{element(token.node_id)} ({words})" if words else element(token.node_id)
+    return place, token.state, _waiting_for(token, explained), error_words(token.error)
+
+
+def _waiting_for(token: TokenView, explained: TokenExplanation | None) -> str | None:
     """What it waits for by name, as `bpm explain` has it."""
-    if token.state != "Waiting" or token.waiting_for not in EXPLAINED or token.id not in texts:
+    if token.node_id != element(token.node_id) and token.waiting_for == "scope":
+        return "its items"
+    if token.state != "Waiting" or token.waiting_for not in EXPLAINED or explained is None:
         return token.waiting_for
-    return texts[token.id].removeprefix("waits ").removeprefix("for ").removeprefix("is ")
+    return explained.text.removeprefix("waits ").removeprefix("for ").removeprefix("is ")

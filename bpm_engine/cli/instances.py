@@ -67,7 +67,9 @@ def _print(session: Session, page: Page[InstanceView]) -> None:
 
 
 def _row(instance: InstanceView) -> tuple[str | datetime | None, ...]:
-    places = sorted({token.node_id for token in instance.tokens if token.waiting_for != "scope"})
+    places = sorted(
+        {token.node_id.partition("#")[0] for token in instance.tokens if token.waiting_for != "scope"}
+    )
     process = f"{instance.definition_key} v{instance.definition_version}"
     called = " (called)" if instance.parent_id else ""
     return (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -24,6 +24,9 @@ from bpm_engine.bpmn.draw.text import visible
 FIXED = ("id", "status", "number", "time")  # never shortened
 BRIEF = 120  # columns below which times are brief
 GAP = 2  # columns between two columns
+SHORT = 60  # characters of an element that are shown
+MOST_WORDS = 3  # of what a run of a repeated activity sees
+LOOP_COUNTER = "loopCounter"
 NARROWEST = 4  # to which a column is shortened
 UNCUT = 10_000  # columns where nobody's terminal sets a width
 STATUS_STYLES = {
@@ -192,3 +195,27 @@ def show_duration(length: timedelta) -> str:
 def compact(value: object) -> str:
     """A value on one line."""
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+# ------------------------------------------------------------------ words for what tokens are at
+
+
+def element(node_id: str | None) -> str | None:
+    """The id in the diagram: nodes that compilation made have derived ones, such as `task#body`."""
+    return None if node_id is None else node_id.partition("#")[0]
+
+
+def item_words(item: Mapping[str, object] | None) -> str:
+    """Which run of a repeated activity it is; its element only if that is short."""
+    if not item:
+        return ""
+    rest = {name: value for name, value in item.items() if name != LOOP_COUNTER}
+    words = [f"{LOOP_COUNTER} {item[LOOP_COUNTER]}"] if LOOP_COUNTER in item else []
+    words += [text for name, value in rest.items() if len(text := f"{name} {compact(value)}") <= SHORT]
+    return ", ".join(words[:MOST_WORDS])
+
+
+def error_words(error: Mapping[str, object] | None) -> str | None:
+    """Code and message: the message alone, such as `'income'` of a KeyError, may say nothing."""
+    parts = [str(part) for part in ((error or {}).get("code"), (error or {}).get("message")) if part]
+    return ": ".join(parts) or None

@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from bpm_engine.core.state import Token, TokenState
+from bpm_engine.core.state import Token, TokenState, Variables
 from bpm_engine.store.pages import Key, Page, Paging, newest_or_oldest
 from bpm_engine.store.records import TOKEN
-from bpm_engine.store.schema import fixed, process_instance, token
+from bpm_engine.store.schema import fixed, process_instance, scope, token
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.values import is_row
 
@@ -45,6 +45,7 @@ class ListedIncident:
     definition_key: str
     business_key: str | None
     since: datetime
+    item: Variables | None = None  # of a repeated activity, what this run of it sees alone
 
 
 def find_incidents(
@@ -100,8 +101,15 @@ def _page(tx: Transaction, tenant_id: str, wanted: IncidentFilter, paging: Pagin
 def _listed(tenant_id: str) -> sa.Select[Any]:
     instance = process_instance.c
     return (
-        sa.select(*TOKEN.columns, instance.definition_key, instance.business_key, token.c.updated_at)
-        .select_from(_TABLES)
+        sa.select(
+            *TOKEN.columns,
+            instance.definition_key,
+            instance.business_key,
+            token.c.updated_at,
+            _ITEM.label("item"),
+        )
+        .select_from(_TABLES.outerjoin(scope, scope.c.id == token.c.scope_id))
+        .outerjoin(_AROUND, sa.and_(_AROUND.c.id == scope.c.token_id, _AROUND.c.loop_index.is_not(None)))
         .where(token.c.tenant_id == tenant_id)
     )
 
@@ -109,7 +117,12 @@ def _listed(tenant_id: str) -> sa.Select[Any]:
 def _read(rows: Sequence[sa.Row[Any]]) -> list[ListedIncident]:
     width = len(TOKEN.columns)
     tokens = TOKEN.read_leniently(rows)
-    return [ListedIncident(t, *row[width : width + 3]) for t, row in zip(tokens, rows, strict=True)]
+    return [
+        ListedIncident(
+            t, row[width], row[width + 1], row[width + 2], row.item if isinstance(row.item, dict) else None
+        )
+        for t, row in zip(tokens, rows, strict=True)
+    ]
 
 
 def _with_called(tenant_id: str, instance_id: str) -> sa.Select[Any]:
@@ -141,6 +154,10 @@ def _conditions(tenant_id: str, wanted: IncidentFilter) -> list[sa.ColumnElement
 
 
 _CALLED = process_instance.alias("child")
+_AROUND = token.alias("around")  # the sub-process that a token is in, if that is repeated
+_ITEM = sa.case(
+    (token.c.loop_index.is_not(None), token.c.local), (_AROUND.c.id.is_not(None), scope.c.variables)
+)
 CODE = token.c.error.op("->>", return_type=sa.Text())(sa.literal_column("'code'"))
 IS_FAILED = token.c.state == fixed(TokenState.FAILED)
 _TABLES = token.join(process_instance, process_instance.c.id == token.c.instance_id)

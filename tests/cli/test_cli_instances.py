@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -203,6 +204,58 @@ def test_called_instances_are_marked_or_left_out_of_the_list(calling: Shell) -> 
     assert "order v1  " in listed
     assert [each["definition_key"] for each in calling.json("list", "--roots")["items"]] == ["order"]
     assert calling.json("list", "--roots", "--count") == {"order": {"Running": 1}}
+
+
+# ------------------------------------------------------------------ repeated activities
+
+REPEATED = '<multiInstanceLoopCharacteristics bpm:collection="${people}" bpm:elementVariable="person"/>'
+EACH = bpmn(
+    f'<startEvent id="start"/><serviceTask id="check" bpm:topic="check">{REPEATED}</serviceTask>'
+    f'<subProcess id="sub">{REPEATED}<startEvent id="in"/><serviceTask id="inner" bpm:topic="check"/>'
+    f'<endEvent id="out"/>{path("in", "inner", "out")}</subProcess><endEvent id="end"/>'
+    '<parallelGateway id="both"/><parallelGateway id="join"/>'
+    + path("start", "both", "check", "join", "end")
+    + path("both", "sub", "join")
+)
+
+
+@pytest.fixture
+def repeated(shell: Shell) -> Shell:
+    """Of two people the second has no income: each of the two activities has an incident there."""
+    with Engine(shell.database) as engine:
+        engine.deploy(EACH)
+        engine.handler("check", retry=Retry(attempts=1))(lambda work: {"sum": work["person"]["income"]})
+        people = [{"name": "Al", "income": 1}, {"name": "Bo", "note": "long" * 20}, {"name": "Bo"}]
+        engine.start("p", {"people": people}, business_key="A-1")
+        engine.run_until_idle()
+    return shell
+
+
+def test_an_incident_says_which_item_of_a_repeated_activity_it_is(repeated: Shell) -> None:
+    for node in ("check", "inner"):
+        listed = repeated.run("incidents", "--node", node)
+        assert "KeyError: 'income', at loopCounter 1\n" in listed  # its element is long
+        assert 'KeyError: \'income\', at loopCounter 2, person {"name": "Bo"}\n' in listed
+        found = repeated.json("incidents", "--node", node)["items"]
+        assert [each["item"]["loopCounter"] for each in found] == [1, 2]
+        assert found[1]["item"]["person"] == {"name": "Bo"}
+        assert f'\n{node} (loopCounter 2, person {{"name": "Bo"}})\n' in repeated.run("explain", "A-1")
+    shown = repeated.run("show", "A-1")
+    assert re.search(r"^inner \(loopCounter 1\) +Failed +check +KeyError: 'income'$", shown, re.MULTILINE)
+    assert re.search(r"^sub \(loopCounter 2, person .*\) +Waiting", shown, re.MULTILINE)
+    assert re.search(r"^error +KeyError: 'income'$", shown, re.MULTILINE)
+
+
+def test_ids_that_compilation_made_are_shown_nowhere(repeated: Shell) -> None:
+    for command in (
+        ["show", "A-1"],
+        ["explain", "A-1"],
+        ["history", "A-1"],
+        ["history", "A-1", "--steps"],
+        ["list"],
+        ["incidents"],
+    ):
+        assert "#" not in repeated.run(*command), command
 
 
 # ------------------------------------------------------------------ repairing
