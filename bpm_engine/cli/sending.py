@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from xml.sax.saxutils import unescape
+
 import click
 
 from bpm_engine.bpmn.expressions import ExpressionError, parse_duration
-from bpm_engine.cli.options import ACTOR, SET
+from bpm_engine.cli.options import ACTOR, MOST, SET
 from bpm_engine.cli.session import Session, on_engine, variables
 
 MEANINGS = {
@@ -67,7 +69,26 @@ def message(
         ttl=0 if ttl == "0" else ttl,
         actor=actor,
     )
-    session.answer({"result": str(result)}, lambda: session.say(MEANINGS.get(str(result), str(result))))
+    told = MEANINGS.get(str(result), str(result))
+    if str(result) in ("buffered", "dropped") and not _is_named(session, name):
+        told += f", and the latest version of no deployed process names {name!r:.80}"
+    session.answer({"result": str(result)}, lambda: session.say(told))
+
+
+def _is_named(session: Session, message: str) -> bool:
+    """Whether the file of a process has the name anywhere: a misspelt one would wait for nobody."""
+    definitions = session.engine.definitions
+    cursor: str | None = None
+    seen: set[str] = set()
+    while True:
+        page = definitions.find(limit=MOST, cursor=cursor)
+        for key in dict.fromkeys(each.key for each in page if each.key not in seen):
+            seen.add(key)
+            if message in unescape(definitions.xml(key), {"&quot;": '"', "&apos;": "'"}):
+                return True
+        cursor = page.cursor
+        if cursor is None:
+            return False
 
 
 @click.command()

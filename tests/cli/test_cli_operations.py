@@ -90,6 +90,9 @@ def test_messages_and_signals_are_sent(deployed: Shell) -> None:
     assert deployed.run("message", "paid", "A-1", "--set", "amount=3", "--id", "m-1") == "delivered\n"
     assert deployed.run("message", "paid", "A-1", "--id", "m-1") == "duplicate: it has come before\n"
     assert deployed.json("message", "paid", "A-2", "--ttl", "0") == {"result": "dropped"}
+    assert deployed.run("message", "paid", "A-3") == "buffered: nobody waits for it yet\n"
+    told = "buffered: nobody waits for it yet, and the latest version of no deployed process names 'payed'\n"
+    assert deployed.run("message", "payed", "A-3") == told
     deployed.run("start", "listener")
     assert deployed.json("signal", "closed") == {"deliveries": 1}
 

@@ -8,12 +8,16 @@ there, since one of its targets is this very test run; the target has to exist n
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
-from support.markdown import Block, blocks, local_links
+from support.markdown import Block, blocks, inline_code, local_links
+
+from bpm_engine.cli import bpm
 
 PROJECT = Path(__file__).parents[2]
 PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
@@ -51,6 +55,26 @@ def test_every_example_on_the_page_runs(page: Path, tmp_path: Path, monkeypatch:
             exec(compile("\n" * (block.line - 1) + block.source, str(page), "exec"), names)
         elif block.language == "sh":
             _run(page, block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_commands_and_options_that_a_sentence_names_exist(page: Path) -> None:
+    for line in inline_code(page):
+        name, *words = shlex.split(line)
+        if name == "bpm" and words and words[0].islower():
+            _check_command(line, words)
+
+
+def _check_command(line: str, words: list[str]) -> None:
+    command: click.Command = bpm
+    context = click.Context(bpm)
+    while isinstance(command, click.Group) and words:
+        found = command.get_command(context, words[0])
+        assert found is not None, line
+        command, words = found, words[1:]
+    known = {option for parameter in command.params for option in parameter.opts + parameter.secondary_opts}
+    unknown = {word.partition("=")[0] for word in words if word.startswith("-")} - known - {"--help", "-h"}
+    assert not unknown, line
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)

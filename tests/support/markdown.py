@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`(bpm [^`]+)`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -32,3 +33,9 @@ def local_links(page: Path) -> Iterator[Path]:
         path = target.partition("#")[0]
         if path and "://" not in path:
             yield page.parent / path
+
+
+def inline_code(page: Path) -> Iterator[str]:
+    """The commands of ours that the sentences of a page name."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    yield from (" ".join(found.split()) for found in INLINE.findall(text))
