@@ -104,3 +104,4 @@ def set_up_logging(form: str, level: str, stream: TextIO | None = None) -> None:
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     logging.getLogger("alembic").setLevel("WARNING")  # says at every start that it has nothing to do
+    logging.getLogger("httpx2").setLevel("WARNING")  # says the URL of every request, which may hold a token

@@ -62,23 +62,37 @@ class DestinationRules:
             port = parts.port
         except ValueError as error:
             raise RefusedDestinationError(f"not a URL: {error}") from None
-        schemes = ("https", "http") if self.allow_http else ("https",)
-        if parts.scheme not in schemes:
-            raise RefusedDestinationError(f"the URL must begin with {' or '.join(schemes)}")
         if not parts.hostname or "@" in parts.netloc:
             raise RefusedDestinationError("the URL must have a host, and no user name or password")
+        if parts.scheme == "http" and not self.allow_http:
+            raise RefusedDestinationError(
+                f"{parts.hostname}: the URL must begin with https, unless allow_http=True is set"
+            )
+        if parts.scheme not in ("https", "http"):
+            raise RefusedDestinationError(f"{parts.hostname}: the URL must begin with https")
         if port is None:
             port = 443 if parts.scheme == "https" else 80
         if self.hosts is not None and parts.hostname not in self.hosts:
-            raise RefusedDestinationError(f"host {parts.hostname} is not among the allowed ones")
+            raise RefusedDestinationError(
+                f"{parts.hostname} is not among the hosts that are allowed by hosts="
+            )
         if self.ports is not None and port not in self.ports:
-            raise RefusedDestinationError(f"port {port} is not among the allowed ones")
+            raise RefusedDestinationError(
+                f"{parts.hostname}: port {port} is not among the allowed ones; ports=[{port}] would allow it"
+            )
+        if (literal := _literal(parts.hostname)) is not None:
+            self.check_address(literal, parts.hostname)
         return Destination(url, parts.scheme, parts.hostname, port)
 
-    def check_address(self, address: Address) -> None:
-        if not self.allows(address):
-            # The address stays out of the text: it would tell a stranger what the inside looks like.
-            raise RefusedDestinationError("the host does not resolve to public addresses")
+    def check_address(self, address: Address, host: str = "the host") -> None:
+        """The address stays out of the text: it would tell a stranger what the inside looks like."""
+        if self.allows(address):
+            return
+        if self.allow_private:
+            raise RefusedDestinationError(f"{host} has an address that is neither public nor internal")
+        raise RefusedDestinationError(
+            f"{host} is not at public addresses; allow_private=True allows internal networks"
+        )
 
     def allows(self, address: Address) -> bool:
         if address.version == 6 and any(address in disguise for disguise in DISGUISES):
@@ -86,3 +100,11 @@ class DestinationRules:
         if any(address in network for network in INTERNAL):
             return self.allow_private
         return address.is_global and not (address.is_multicast or address.is_reserved)
+
+
+def _literal(host: str) -> Address | None:
+    """The address that stands in the URL itself: it can be judged before anything is sent."""
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None

@@ -39,8 +39,9 @@ Route = Callable[[CloudEvent], str | None]
 class WebhookPublisher:
     """`url` may be a function of the event; None then means that nobody is to get it.
 
-    `secret` is `whsec_` and base64, or any text. `hosts` limits where a function may send to. `headers` are
-    sent along, for example an authorization. `allow_private` and `allow_http` are for internal networks.
+    `secret` is `whsec_` and base64, as the standard has it. `hosts` limits where a function may send to.
+    `headers` are sent along, for example an authorization. `allow_private` and `allow_http` are for internal
+    networks.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class WebhookPublisher:
         if not addresses:
             raise PublishError(f"{destination.host} has no address")
         for address in addresses:
-            self._rules.check_address(address)
+            self._rules.check_address(address, destination.host)
         for address in addresses[:-1]:
             try:
                 return await self._post(destination, address, headers, body)
@@ -171,12 +172,14 @@ async def _limited(answer: httpx2.Response) -> None:
 
 
 def _key(secret: str) -> bytes:
-    if not secret.startswith(SECRET_PREFIX):
-        return secret.encode()
+    """What a receiver, who follows the standard, could not verify is refused."""
     try:
-        return base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+        key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
     except ValueError:
-        raise InvalidInputError(f"what follows {SECRET_PREFIX} in the secret must be base64") from None
+        key = b""
+    if not key or not secret.startswith(SECRET_PREFIX):
+        raise InvalidInputError(f"the secret must be {SECRET_PREFIX} and, behind it, a key in base64")
+    return key
 
 
 __all__ = ["RefusedDestinationError", "WebhookPublisher", "resolve_host"]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx2
 import pytest
 from support.definitions import bpmn, path
 
@@ -32,12 +33,20 @@ logger = logging.getLogger("shop")
 def output() -> Iterator[io.StringIO]:
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
-    alembic = logging.getLogger("alembic")
-    quiet = alembic.level
+    quiet = {name: logging.getLogger(name).level for name in ("alembic", "httpx2")}
     yield io.StringIO()
     root.handlers[:] = before
     root.setLevel(level)
-    alembic.setLevel(quiet)
+    for name, before_it in quiet.items():
+        logging.getLogger(name).setLevel(before_it)
+
+
+@pytest.mark.parametrize("level", ["debug", "info"])
+def test_urls_of_requests_are_not_logged(output: io.StringIO, level: str) -> None:
+    set_up_logging("text", level, output)
+    client = httpx2.Client(transport=httpx2.MockTransport(lambda request: httpx2.Response(200)))
+    client.post("https://hooks.example.com/?token=abc")
+    assert output.getvalue() == ""
 
 
 def run(output: io.StringIO, form: str) -> str:

@@ -168,9 +168,10 @@ def test_without_a_secret_nothing_claims_to_be_signed(receiver: HttpReceiver, lo
     assert not [name for name in receiver.received[0].headers if name.startswith("webhook-")]
 
 
-def test_a_secret_that_is_no_base64_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="base64"):
-        WebhookPublisher("https://example.com/", secret="whsec_!")
+@pytest.mark.parametrize("secret", ["whsec_!", "whsec_", "abc", "YWJj", ""])
+def test_a_secret_that_no_receiver_could_verify_is_refused(secret: str) -> None:
+    with pytest.raises(InvalidInputError, match="whsec_ and, behind it, a key in base64"):
+        WebhookPublisher("https://example.com/", secret=secret)
 
 
 def test_where_to_send_may_depend_on_the_event(
@@ -203,6 +204,13 @@ def test_urls_without_tls_are_refused_when_the_publisher_is_made(url: str) -> No
         WebhookPublisher(url)
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8765/events", "http://[::1]/", "http://10.0.0.1/"])
+def test_internal_addresses_are_refused_when_the_publisher_is_made(url: str) -> None:
+    with pytest.raises(RefusedDestinationError, match="allow_private=True"):
+        WebhookPublisher(url, allow_http=True, ports=None)
+    WebhookPublisher(url, allow_http=True, ports=None, allow_private=True).close()
+
+
 INSIDE = ["169.254.169.254", "[::ffff:127.0.0.1]", "[::1]", "2130706433", "0x7f.1", "localhost", "127.1"]
 
 
@@ -210,7 +218,7 @@ INSIDE = ["169.254.169.254", "[::ffff:127.0.0.1]", "[::1]", "2130706433", "0x7f.
 def test_hosts_that_mean_this_machine_are_refused_and_nothing_is_sent(
     receiver: HttpReceiver, opened: list[WebhookPublisher], host: str
 ) -> None:
-    opened.append(WebhookPublisher(receiver.url(host), allow_http=True, ports=None))
+    opened.append(WebhookPublisher(lambda event: receiver.url(host), allow_http=True, ports=None))
     with pytest.raises(RefusedDestinationError):
         opened[-1].publish(EVENT)
     assert receiver.connections == 0
@@ -320,13 +328,15 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(opened: list[WebhookPu
 
 def test_refused_events_stay_visible_and_die_in_the_end(store: Store, clock: ManualClock) -> None:
     (owner,) = write_events(store, instances=1, events=2)
-    publisher = WebhookPublisher("http://169.254.169.254/", allow_http=True, allow_private=True, ports=None)
+    publisher = WebhookPublisher(
+        lambda event: "http://169.254.169.254/", allow_http=True, allow_private=True, ports=None
+    )
     service = dispatcher(store, publisher, attempts=2)  # type: ignore[arg-type]
     run_until_idle(service)
     first = outbox_rows(store, owner.id)[0]
     assert (first.status, first.attempts) == (OutboxStatus.PENDING, 1)
     assert first.error is not None
-    assert "public addresses" in first.error
+    assert "neither public nor internal" in first.error
     for _ in range(4):
         clock.advance(timedelta(minutes=1))
         run_until_idle(service)

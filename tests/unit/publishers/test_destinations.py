@@ -116,3 +116,24 @@ def test_only_hosts_of_the_list_are_allowed_where_there_is_one() -> None:
 def test_plain_http_can_be_allowed() -> None:
     rules = DestinationRules(allow_http=True, ports=None)
     assert rules.check_url("http://example.com/").port == 80
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("http://example.com/?token=abc", "example.com: the URL must begin with https, unless allow_http"),
+        ("https://example.com:8765/", r"example.com: port 8765 .* ports=\[8765\]"),
+        ("https://127.0.0.1/", "127.0.0.1 is not at public addresses; allow_private=True"),
+        ("https://[::1]/", "::1 is not at public addresses; allow_private=True"),
+    ],
+)
+def test_a_refusal_names_the_host_and_the_option_that_helps(url: str, told: str) -> None:
+    with pytest.raises(RefusedDestinationError, match=told) as caught:
+        DestinationRules().check_url(url)
+    assert "token" not in str(caught.value)
+
+
+def test_an_address_in_the_url_that_is_never_allowed_is_refused_at_once() -> None:
+    DestinationRules(allow_private=True).check_url("https://127.0.0.1/")
+    with pytest.raises(RefusedDestinationError, match="neither public nor internal"):
+        DestinationRules(allow_private=True).check_url("https://169.254.169.254/")
