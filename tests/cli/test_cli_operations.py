@@ -49,7 +49,8 @@ def deployed(shell: Shell) -> Shell:
 
 
 def test_deploy_names_processes_and_versions_and_refuses_bad_files(shell: Shell) -> None:
-    assert shell.run("deploy", "job.bpmn") == "process  version  file\njob            1  job.bpmn\n"
+    printed = "process  version  change  file\njob            1  new     job.bpmn\n"
+    assert shell.run("deploy", "job.bpmn") == printed
     assert shell.json("deploy", "job.bpmn")["deployed"][0]["version"] == 1
     (shell.folder / "bad.bpmn").write_text("<hello/>")
     done = shell.finished("deploy", "bad.bpmn", "payment.bpmn")
