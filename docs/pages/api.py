@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Iterator
+from enum import Enum
 
 import bpm_engine
 from bpm_engine import Engine, testing
@@ -27,6 +28,7 @@ What is raised, when, and what to do about it: [Errors](errors.md). Settings:
 [Configuration](configuration.md).
 """
 UNDERSTOOD = ("self", "actor", "connection")
+STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 WIDTH = 100
 SUBJECTS = (
     "instances",
@@ -97,8 +99,6 @@ def _calls(prefix: str, subject: object) -> Iterator[str]:
 def _call(name: str, function: object, text: str) -> Iterator[str]:
     signature = inspect.signature(function)  # type: ignore[arg-type]
     parameters = [p for p in signature.parameters.values() if p.name not in UNDERSTOOD]
-    if parameters and parameters[-1].kind is inspect.Parameter.VAR_POSITIONAL:
-        parameters.pop()
     yield "```text"
     yield from _wrapped(name, signature.replace(parameters=parameters), "actor" in signature.parameters)
     yield "```"
@@ -110,27 +110,43 @@ def _call(name: str, function: object, text: str) -> Iterator[str]:
 
 def _wrapped(name: str, signature: inspect.Signature, changes: bool) -> Iterator[str]:
     """On one line, or a parameter per line."""
-    mark = " *" if changes else ""
-    whole = _tidy(name + str(signature)) + mark
+    parameters = list(_parameters(signature))
+    answer = _annotation(signature.return_annotation)
+    end = (f") -> {answer}" if answer not in ("", "None") else ")") + (" *" if changes else "")
+    whole = f"{name}({', '.join(parameters)}{end}"
     if len(whole) <= WIDTH:
         yield whole
         return
     yield f"{name}("
-    starred = False
+    yield from (f"    {parameter}," for parameter in parameters)
+    yield end
+
+
+def _parameters(signature: inspect.Signature) -> Iterator[str]:
+    """As Python has them: whatever follows `*files` needs no other star."""
+    starred = slashed = False
     for parameter in signature.parameters.values():
+        if slashed and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
+            yield "/"
+        slashed = parameter.kind is inspect.Parameter.POSITIONAL_ONLY
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not starred:
-            starred = True
-            yield "    *,"
-        yield f"    {_tidy(str(parameter))},"
-    yield f") -> {_tidy(str(signature.return_annotation))}{mark}"
+            yield "*"
+        starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        annotation = _annotation(parameter.annotation)
+        default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
+        yield f"{STARS.get(parameter.kind, '')}{parameter.name}{annotation and f': {annotation}'}{default}"
 
 
-def _tidy(text: str) -> str:
-    return (
-        re.sub(r"(sa|bpm_engine\.\w+(\.\w+)*)\.(?=[A-Z])", "", text)
-        .replace(" -> 'None'", "")
-        .replace("'", "")
-    )
+def _annotation(given: object) -> str:
+    """As it stands in the code, without the modules."""
+    if given is inspect.Parameter.empty:
+        return ""
+    text = given if isinstance(given, str) else inspect.formatannotation(given)
+    return re.sub(r"(sa|bpm_engine\.\w+(\.\w+)*)\.(?=[A-Z])", "", text)
+
+
+def _default(value: object) -> str:
+    return repr(value.value if isinstance(value, Enum) else value)
 
 
 def _view(name: str) -> Iterator[str]:
