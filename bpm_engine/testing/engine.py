@@ -12,6 +12,7 @@ from bpm_engine.core.state import Waiting
 from bpm_engine.engine import Engine
 from bpm_engine.errors import ConflictError
 from bpm_engine.handlers import HandlerFunction
+from bpm_engine.publishers import Publisher
 from bpm_engine.secrets import Resolver
 from bpm_engine.testing.clock import ManualClock
 from bpm_engine.testing.expectation import Expectation
@@ -44,12 +45,16 @@ class TestEngine(Engine):
         handlers: Mapping[str, HandlerFunction] | None = None,
         config: Config | None = None,
         url: str = "sqlite://",
+        publisher: Publisher | None = None,
         secrets: Resolver | None = None,
     ) -> None:
         self.clock = ManualClock()
         self.stubs: dict[str, Stub] = {}
         self.is_closed = False
-        super().__init__(url, config=config or Config(), clock=self.clock, secrets=secrets)
+        self._whole = self
+        super().__init__(
+            url, config=config or Config(), clock=self.clock, publisher=publisher, secrets=secrets
+        )
         for topic, function in (handlers or {}).items():
             self.handler(topic)(function)
         for file in files:
@@ -57,7 +62,17 @@ class TestEngine(Engine):
         for watcher in _watchers:
             watcher.opened(self)
 
+    def tenant(self, name: str) -> TestEngine:
+        """The same engine with the same clock and stubs, seen by one tenant."""
+        view = object.__new__(TestEngine)
+        view._use(self._runtime, name)
+        view.clock, view.stubs, view.is_closed, view._whole = self.clock, self.stubs, False, self._whole
+        return view
+
     def close(self) -> None:
+        if self._whole is not self:  # those who watch know the engine, not what a tenant sees of it
+            self._whole.close()
+            return
         if not self.is_closed:
             for watcher in _watchers:
                 watcher.closing(self)

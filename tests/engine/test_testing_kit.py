@@ -9,6 +9,7 @@ from support.definitions import bpmn, path
 from support.samples import HOUR, HUMAN, WORK
 
 from bpm_engine import InvalidInputError
+from bpm_engine.publishers import CloudEvent, FunctionPublisher
 from bpm_engine.testing import ManualClock, TestEngine
 
 
@@ -57,3 +58,26 @@ def test_a_clock_takes_all_forms_of_a_duration() -> None:
     assert clock.now == datetime(2030, 1, 1, 3, tzinfo=UTC)
     with pytest.raises(InvalidInputError, match="must not be negative"):
         clock.advance(timedelta(seconds=-1))
+
+
+def test_events_go_to_the_publisher_of_the_test() -> None:
+    events: list[CloudEvent] = []
+    engine = TestEngine(HUMAN, publisher=FunctionPublisher(events.append))
+    engine.start("p", {"amount": 1})
+    engine.run_until_idle()
+    assert [event.type for event in events] == ["bpm.instance.started"]
+
+
+def test_what_a_tenant_sees_has_the_kit_as_well() -> None:
+    engine = TestEngine()
+    acme = engine.tenant("acme")
+    acme.deploy(WORK)
+    stub = acme.stub("work", returns={"done": True})
+    instance = acme.start("p")
+    assert acme.waiting_at(instance) == ["work"]
+    acme.run_until_idle()
+    acme.expect(instance).completed().called("work", times=1)
+    assert acme.path(instance) == ["start", "work", "end"]
+    assert (acme.clock, engine.stubs) == (engine.clock, {"work": stub})
+    acme.close()
+    assert engine.is_closed
