@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import networkx as nx
+
 from bpm_engine.api.sources import read_source
 from bpm_engine.bpmn import load
 from bpm_engine.bpmn.graph import Flow, Graph, Work
@@ -40,7 +42,7 @@ class Scenario:
     """One run of a process: what comes from outside, in order, and the flows it takes."""
 
     name: str
-    source: str | bytes = field(repr=False)
+    sources: tuple[str | bytes, ...] = field(repr=False)
     steps: tuple[Step, ...]
     flows: frozenset[FlowOf] = field(repr=False)
     ends: bool = True  # False: it leaves the process waiting, or failed
@@ -52,8 +54,8 @@ class Scenario:
         """Play it on an engine, by default a new one with stubs for all topics; AssertionError where the run
         goes another way. The engine, for more assertions."""
         __tracebackhide__ = True
-        engine = engine or TestEngine(self.source)
-        for topic in topics(load(self.source, soundness=False).graphs):
+        engine = engine or TestEngine(*self.sources)
+        for topic in topics([graph for each in self.sources for graph in load(each, soundness=False).graphs]):
             if topic not in engine._runtime.handlers:
                 engine.stub(topic)
         stepper = Stepper(engine)
@@ -104,21 +106,23 @@ class Cover:
 
 
 def cover(
-    file: str | bytes | Path, *, answers: Answers | None = None, variables: Variables | None = None
+    *files: str | bytes | Path, answers: Answers | None = None, variables: Variables | None = None
 ) -> Cover:
-    """Scenarios that together take every sequence flow of a file, as far as they can be found.
+    """Scenarios that together take every sequence flow of the files, as far as they can be found. Processes
+    that call each other belong together.
 
     `answers`: by topic or node id, what handlers and people may answer instead of generated values, each a
     mapping or a `BpmnError`. `variables` are given to every start.
     """
-    source, _ = read_source(file)
-    graphs = [graph for graph in load(source, soundness=False).require().graphs if graph.executable]
+    sources = tuple(read_source(file)[0] for file in files)
+    found = [graph for each in sources for graph in load(each, soundness=False).require().graphs]
+    graphs = [graph for graph in found if graph.executable]
     planned, uncovered = _Planner(graphs, answers or {}, variables or {}).plan()
-    coverage = Coverage.of(TestEngine(source))
+    coverage = Coverage.of(TestEngine(*sources))
     scenarios: list[Scenario] = []
     refused: dict[FlowOf, str] = {}
     for each in planned:
-        scenario = Scenario(each.name, source, each.steps, each.flows, each.ends)
+        scenario = Scenario(each.name, sources, each.steps, each.flows, each.ends)
         try:
             with scenario.play() as engine:
                 coverage.add(engine)
@@ -185,7 +189,9 @@ class _Planner:
                 result = self._run(target, f"{process}-{flow_id}")
                 if result.position is None:
                     uncovered.append(
-                        Uncovered(process, flow_id, flow.source, flow.target, self._reason(flow, result))
+                        Uncovered(
+                            process, flow_id, flow.source, flow.target, self._reason(process, flow, result)
+                        )
                     )
         for place in self._nodes:  # what no flow leads to: handlers of compensation
             if not any(place in each.nodes for each in self._found):
@@ -201,10 +207,18 @@ class _Planner:
             self._found.append(_Planned(name, whole.steps, flows, nodes, whole.is_over))
         return found
 
-    def _reason(self, flow: Flow, found: Found) -> str:
+    def _leads(self, place: Place, flow: Flow) -> bool:
+        network = self._terrain.graphs[place.process].network
+        return bool(nx.has_path(network, place.node, flow.source))
+
+    def _reason(self, process: str, flow: Flow, found: Found) -> str:
+        reached = [token.node_id for token in found.nearest.tokens] if found.nearest else []
+        for place, key in self._terrain.absent():
+            if place.process == process and (place.node in reached or self._leads(place, flow)):
+                return f"the called process {key!r} is not among the files"
         if found.nearest is None:
             return "no start event leads there"
-        waiting = ", ".join(dict.fromkeys(token.node_id for token in found.nearest.tokens))
+        waiting = ", ".join(dict.fromkeys(reached))
         wanted = (
             f"nothing found that makes `{flow.condition.source}` true" if flow.condition else "no way found"
         )

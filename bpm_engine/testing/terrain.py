@@ -98,10 +98,15 @@ class Terrain:
                     Place(key, start) for key in self._called(node) for start in self.graphs[key].root.starts
                 ]
 
+    def absent(self) -> Iterator[tuple[Place, str]]:
+        """The calls of processes that are not here, each with what it calls."""
+        for place, node in self.places():
+            key = _called_key(node)
+            if key is not None and key not in self.graphs:
+                yield place, key
+
     def _called(self, node: Node) -> list[str]:
-        if not isinstance(node.spec, bpmn.Call) or not node.spec.called.is_constant:
-            return []
-        key = str(node.spec.called.evaluate({}))
+        key = _called_key(node)
         return [key] if key in self.graphs else []
 
     def _ways(self, place: Place, node: Node) -> Iterator[Place]:
@@ -180,6 +185,13 @@ class Terrain:
             if isinstance(catcher.event, bpmn.ErrorEvent)
         ]
         return list(dict.fromkeys(codes))
+
+
+def _called_key(node: Node) -> str | None:
+    """Which process a call activity calls; None where only a run can tell."""
+    if not isinstance(node.spec, bpmn.Call) or not node.spec.called.is_constant:
+        return None
+    return str(node.spec.called.evaluate({}))
 
 
 def _compensating(graph: Graph) -> Iterator[Place]:

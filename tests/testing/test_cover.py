@@ -25,6 +25,26 @@ CHOICE = bpmn(
 )
 
 
+CALLER = bpmn(
+    '<startEvent id="start"/><callActivity id="pay" calledElement="payout"/><endEvent id="end"/>'
+    + path("start", "pay", "end")
+)
+CALLED = CHOICE.replace(b'<process id="p"', b'<process id="payout"').replace(b"total &lt; 3", b"total &lt; 9")
+
+
+def test_processes_that_call_each_other_are_covered_together() -> None:
+    covered = cover(CALLER, CALLED)
+    assert [str(each) for each in covered.uncovered] == []
+    assert {process for scenario in covered.scenarios for process, _ in scenario.flows} == {"p", "payout"}
+    for scenario in covered.scenarios:
+        scenario.play()
+
+
+def test_a_called_process_that_is_not_given_is_the_reason() -> None:
+    (uncovered,) = cover(CALLER).uncovered
+    assert str(uncovered).endswith("(pay -> end): the called process 'payout' is not among the files")
+
+
 def test_there_are_nine_samples() -> None:
     assert len(SAMPLES) == 9
 
