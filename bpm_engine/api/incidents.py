@@ -157,7 +157,10 @@ class Incidents:
         actor: str | None = None,
         connection: sa.Connection | None = None,
     ) -> None:
-        """The node counts as done, with these variables as its result."""
+        """The node counts as done, with these variables as its result; a join fires with what has arrived.
+
+        Refused at a gateway that has to choose: `resolve` with what it decides by, or `instances.move`.
+        """
         given = self._caller.border.variables(variables)
         token = self._token(incident_id, connection)
         self._ask(SkipRequested(token_id=token.id, variables=given), token, actor, connection)

@@ -60,6 +60,9 @@ class Kind(StrEnum):
 
 
 WAITING_KINDS = frozenset({Kind.CATCH, Kind.EVENT_CHOICE, Kind.HUMAN})  # that open waits of their own
+GATEWAYS = frozenset(
+    {Kind.CHOICE, Kind.PARALLEL, Kind.INCLUSIVE, Kind.COMPLEX, Kind.GATHER, Kind.EVENT_CHOICE}
+)
 
 
 # ------------------------------------------------------------------ events, apart from their position

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from bpm_engine.bpmn.graph import ErrorEvent, EscalationEvent, Graph, Kind, Node
+from bpm_engine.bpmn.graph import GATEWAYS, ErrorEvent, EscalationEvent, Graph, Kind, Node
 from bpm_engine.core import outlook
 from bpm_engine.core.external import is_external, topic_in
 from bpm_engine.core.lifecycle import HALTED_INSTANCES
@@ -108,11 +108,9 @@ def _incident(scene: Scene, token: Token) -> Reason:
     since = error.get("since")
     missing: tuple[str, ...] = ()
     text = f"an incident: {error.get('code', '?')}: {error.get('message', '')}".rstrip(": ")
-    released = [
-        f"a retry, when the cause is repaired: bpm retry {token.id}",
-        f"skipping it with a result: bpm skip {token.id}",
-        "moving the token elsewhere",
-    ]
+    retrying = f"a retry, when the cause is repaired: bpm retry {token.id}"
+    skipping = f"skipping it with a result: bpm skip {token.id}"
+    released = [retrying, skipping, "moving the token elsewhere"]
     if token.waiting_for is Waiting.JOIN:
         seen = _outlook(scene, token)
         missing = seen.missing
@@ -121,6 +119,8 @@ def _incident(scene: Scene, token: Token) -> Reason:
             "moving a token before the missing flow",
             f"skipping it, so that the join fires with what is there: bpm skip {token.id}",
         ]
+    elif _node(scene, token).kind in GATEWAYS:
+        released.remove(skipping)  # it has no result
     elif token.attempt:
         text += f", after {token.attempt} failed attempt{'s' if token.attempt != 1 else ''}"
     at = datetime.fromisoformat(since) if isinstance(since, str) else token.entered_at

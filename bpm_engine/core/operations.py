@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bpm_engine.bpmn.graph import GATEWAYS
 from bpm_engine.core import calls, compensation, incidents, joins, modification, scopes, waits
 from bpm_engine.core.agenda import Step
 from bpm_engine.core.answers import STEP_OF, reset_steps
@@ -187,6 +188,9 @@ def skip(marking: Marking, stimulus: SkipRequested) -> Outcome:
         return Refused("NO_INCIDENT", f"the token is {token.state}")
     if (refused := _refuse_undone(token)) is not None:
         return refused
+    if _decides(marking, token):
+        words = "a gateway has no result that could be given by hand: resolve the incident with the variables"
+        return Refused("CANNOT_SKIP", f"{words} that it decides by, or move the token to a node behind it")
     instance = marking.draft.instance(token.instance_id)
     marking.draft.require_complete(marking.draft.scope(instance.id))
     reset_steps(marking, instance.id)
@@ -196,17 +200,26 @@ def skip(marking: Marking, stimulus: SkipRequested) -> Outcome:
     scopes.cancel_content(marking, token)
     if token.compensates is not None:
         marking.draft.require_records(token.instance_id)
-    marking.attempt(token, Phase.LEAVE, _finish, marking, token.id, stimulus.variables)
+    marking.attempt(token, token.phase, _finish, marking, token.id, stimulus.variables)
     return APPLIED
 
 
+def _decides(marking: Marking, token: Token) -> bool:
+    """A gateway sends tokens where its rule says, and skipping would be to send one everywhere; but a join
+    that has been waited at may fire with what has arrived."""
+    return marking.node(token).kind in GATEWAYS and token.waiting_for is not Waiting.JOIN
+
+
 def _finish(marking: Marking, token_id: str, variables: Variables) -> None:
+    """What was given by hand is kept like any answer, also where the output mappings fail."""
     token = marking.draft.token(token_id)
     if token.waiting_for is Waiting.JOIN:
         write(marking.draft, marking.graph(token.instance_id), token.scope_id, None, variables)
         joins.fire_anyway(marking, token)
     else:
-        marking.finish(marking.visit(token), variables)
+        visit = marking.visit(token)
+        visit.is_answered = True
+        marking.finish(visit, variables)
 
 
 # ------------------------------------------------------------------ repair

@@ -163,6 +163,17 @@ def test_a_retry_that_is_planned_and_an_incident(engine: Engine, clock: ManualCl
     assert found.tokens[0].since == clock.now
 
 
+def test_an_incident_at_a_gateway_is_not_to_be_skipped() -> None:
+    ways = flow("gate", "a", "x == 1") + flow("gate", "end", "x == 2")
+    body = ENDS + tasks("a") + '<exclusiveGateway id="gate"/>' + path("start", "gate") + path("a", "end")
+    _, found = asked(bpmn(body + ways), x=3)
+    (token,) = found.tokens
+    assert token.released_by == (
+        f"a retry, when the cause is repaired: bpm retry {token.token_id}",
+        "moving the token elsewhere",
+    )
+
+
 def test_a_suspended_instance_must_go_on_first(engine: Engine) -> None:
     engine.deploy(HOUR)
     engine.deploy(WORK)

@@ -382,6 +382,49 @@ def test_skipping_counts_the_node_as_done(play):
     assert player.variables == {"by": "hand"}
 
 
+HALF = (
+    ENDS
+    + '<serviceTask id="a"><extensionElements><bpm:output name="half" value="${whole / parts}"/>'
+    + '</extensionElements></serviceTask><boundaryEvent id="b" attachedToRef="a" cancelActivity="false">'
+    + "<timerEventDefinition><timeDuration>PT1H</timeDuration></timerEventDefinition></boundaryEvent>"
+    + path("s", "a", "e")
+    + '<endEvent id="be"/>'
+    + path("b", "be")
+)
+
+
+def test_what_was_given_by_hand_is_kept_when_the_output_mapping_fails(play):
+    player = play(bpmn(HALF), retry=ONCE)
+    player.start()
+    player.fail("a")
+    player.skip("a", {"whole": 10})
+    assert player.incidents == ["UNKNOWN_VARIABLE@a"]
+    assert player.open_waits() == []
+    player.retry(variables={"parts": 2})
+    assert player.status == "Completed"
+    assert player.variables == {"parts": 2, "half": 5}
+
+
+def test_a_join_that_is_skipped_in_vain_stays_a_join(play):
+    fork = '<parallelGateway id="f"/><inclusiveGateway id="j"/><serviceTask id="c"/>' + tasks("a", "b")
+    ways = path("s", "f", "a", "j") + path("f", "b", "j") + path("c", "e")
+    out = "".join(
+        f'<sequenceFlow id="j{target}" sourceRef="j" targetRef="{target}">'
+        f"<conditionExpression>{condition}</conditionExpression></sequenceFlow>"
+        for target, condition in (("c", "x == 1"), ("e", "x == 2"))
+    )
+    player = play(bpmn(ENDS + fork + ways + out), retry=ONCE)
+    player.start({"x": 0})
+    player.complete("a")
+    player.complete("b")
+    assert player.incidents == ["NO_FLOW_CHOSEN@j"]
+    player.skip("j", {})
+    assert player.incidents == ["NO_FLOW_CHOSEN@j"]
+    player.retry(variables={"x": 1})
+    player.complete("c")
+    assert player.status == "Completed"
+
+
 def test_a_failed_instance_can_go_on_with_its_incident_left_alone(play):
     player = play(TWO, retry=ONCE)
     player.start()
