@@ -229,6 +229,8 @@ def _justified(replay: Replay, token: Token) -> Iterator[str]:
         return
     entered = trail is not None and (trail.node_id, trail.activation) == (token.node_id, token.activation)
     is_inside = token.phase is not Phase.ENTER and token.waiting_for is not Waiting.JOIN
+    if entered and trail is not None and trail.has_incident:
+        return  # that an incident is there is known; what failed on its way out of a node was passed only
     if is_inside and (trail is None or not entered or trail.is_open is (token.phase is Phase.LEAVE)):
         yield f"token {token.id} rests at {token.node_id!r}; its history does not know of it"
     elif not is_inside and not entered and not _came(replay, graph, token, trail):

@@ -168,6 +168,7 @@ def _signal_index(events: tuple[EventSpec, ...], name: str | None) -> int:
 
 def _begin(marking: Marking, token: Token, came: Happened) -> None:
     visit = marking.visit(token)
+    visit.is_answered = True
     node = visit.node
     target = visit.graph.nodes[came.node_id]
     brought = payload_of(visit.graph, came)
@@ -180,7 +181,6 @@ def _begin(marking: Marking, token: Token, came: Happened) -> None:
     elif isinstance(node.spec, EventChoice):
         waits.choose(marking, visit, Choose(target.id, brought))
     else:
-        visit.is_answered = True
         marking.finish(visit, brought)
 
 

@@ -397,13 +397,18 @@ def end_subscription(marking: Marking, subscription: Subscription, status: Subsc
 
 
 def choose(marking: Marking, visit: Visit, effect: Choose) -> None:
-    """An event gateway's winner: the losers' waits go, the token stands at the winner, which is done."""
+    """An event gateway's winner: the losers' waits go, the token stands at the winner, which is done.
+
+    What came is the winner's now: like any answer it must survive a fault in the output mappings.
+    """
     marking.journal.log(LogKind.COMPLETED, visit.token)
     close(marking, visit.token)
     token = marking.put(
         visit.token, node_id=effect.node_id, activation=visit.token.activation + 1, local=None
     )
-    marking.finish(marking.visit(token), effect.result)
+    chosen = marking.visit(token)
+    chosen.is_answered = visit.is_answered
+    marking.finish(chosen, effect.result)
 
 
 def is_awaited(marking: Marking, met: Timer | Subscription, node_id: str) -> bool:

@@ -57,6 +57,26 @@ def test_what_nobody_touched_is_sound(engine: Engine, clock: ManualClock) -> Non
     assert engine.instances.get(instance_id).status == "Completed"
 
 
+def test_an_incident_at_the_winner_of_an_event_gateway_is_sound(engine: Engine, clock: ManualClock) -> None:
+    """History has no entry of the winner until it is done: nothing rests there but by an incident."""
+    caught = (
+        '<intermediateCatchEvent id="paid"><extensionElements><bpm:output name="y" value="${amount / rate}"/>'
+        '</extensionElements><messageEventDefinition messageRef="m"/></intermediateCatchEvent>'
+    )
+    late = '<intermediateCatchEvent id="late"><timerEventDefinition><timeDuration>P1D</timeDuration>'
+    late += "</timerEventDefinition></intermediateCatchEvent>"
+    ways = path("start", "gate", "paid", "end") + path("gate", "late", "end")
+    body = ENDS + '<eventBasedGateway id="gate"/>' + caught + late + ways
+    engine.deploy(bpmn(body, roots='<message id="m" name="paid"/>'))
+    instance = engine.start("p")
+    engine.send_message("paid", payload={"amount": 4})
+    (incident,) = engine.incidents.find()
+    assert engine.instances.verify(instance.id).findings == ()
+    engine.incidents.resolve(incident.id, {"rate": 2})
+    assert engine.instances.get(instance.id).variables == {"rate": 2, "y": 2}
+    assert engine.instances.verify(instance.id).findings == ()
+
+
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
