@@ -22,15 +22,16 @@ from bpm_engine.core.needs import Lacking, Needs
 from bpm_engine.core.retry import WORKER_LOST, pause_after_loss, policy_for
 from bpm_engine.core.state import (
     Instance,
-    InstanceStatus,
     LogKind,
     Phase,
+    Subscription,
     SubscriptionStatus,
     Timer,
     TimerPurpose,
     TimerStatus,
     Token,
     TokenState,
+    Variables,
     Waiting,
 )
 from bpm_engine.core.stimuli import (
@@ -243,7 +244,8 @@ def timer_fired(marking: Marking, stimulus: TimerFired) -> Outcome:
         return _event_timer(marking, timer)
     marking.draft.timers.put(timer.id, replace(timer, status=SPENT, fired=timer.fired + 1))
     if timer.purpose is TimerPurpose.DEADLINE:
-        _deadline(marking, timer)
+        words = f"the deadline of {timer.node_id!r} has passed"
+        triggering.fail(marking, timer, waits.DEADLINE, words)
     else:
         _awake(marking, marking.draft.token(timer.token_id or ""))
     return APPLIED
@@ -254,21 +256,6 @@ def _awake(marking: Marking, token: Token) -> None:
     token = marking.put(token, state=TokenState.READY, waiting_for=None)
     if token.phase is Phase.ENTER:
         marking.start(token)
-
-
-def _deadline(marking: Marking, timer: Timer) -> None:
-    words = f"the deadline of {timer.node_id!r} has passed"
-    if timer.token_id is not None:
-        incidents.fail(marking, marking.draft.token(timer.token_id), Phase.INSIDE, waits.DEADLINE, words)
-        return
-    root = marking.draft.scope(timer.scope_id)
-    thrown = propagation.Thrown(waits.DEADLINE, words, {}, technical=True)
-    catcher = propagation.find_catcher_around(marking, root, thrown)
-    if catcher is not None:
-        propagation.catch(marking, root.instance_id, catcher, thrown)
-        return
-    error = {"code": waits.DEADLINE, "message": words, "node_id": timer.node_id}
-    incidents.halt(marking, marking.draft.instance(root.instance_id), InstanceStatus.FAILED, error)
 
 
 def _event_timer(marking: Marking, timer: Timer) -> Outcome:
@@ -282,9 +269,13 @@ def _event_timer(marking: Marking, timer: Timer) -> Outcome:
         return Stale("missed, and the catch-up policy is to skip")
     repeats = timer.cycle is not None and not triggering.happens_once(node)
     spent = replace(timer, status=SPENT, fired=timer.fired + 1)
-    marking.draft.timers.put(timer.id, next_firing(timer, policy, now) if repeats else spent)
+    following = next_firing(timer, policy, now) if repeats else spent
+    return triggering.meet(marking, timer, _fire, marking, timer, following)
+
+
+def _fire(marking: Marking, timer: Timer, following: Timer) -> None:
+    marking.draft.timers.put(timer.id, following)
     triggering.happened(marking, timer, {}, FIRED)
-    return APPLIED
 
 
 # ------------------------------------------------------------------ messages and signals
@@ -301,7 +292,10 @@ def delivered(marking: Marking, stimulus: MessageDelivered | SignalDelivered) ->
     if instance.status in HALTED_INSTANCES:
         return halted(instance)
     reset_steps(marking, instance.id)
-    if triggering.happens_once(marking.graph(instance.id).nodes[subscription.node_id]):
+    return triggering.meet(marking, subscription, _deliver, marking, subscription, stimulus.payload)
+
+
+def _deliver(marking: Marking, subscription: Subscription, payload: Variables) -> None:
+    if triggering.happens_once(marking.graph(subscription.instance_id).nodes[subscription.node_id]):
         waits.end_subscription(marking, subscription, CONSUMED)
-    triggering.happened(marking, subscription, stimulus.payload, DELIVERED)
-    return APPLIED
+    triggering.happened(marking, subscription, payload, DELIVERED)

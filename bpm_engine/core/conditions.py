@@ -18,10 +18,8 @@ from msgspec.structs import replace
 
 from bpm_engine.bpmn.expressions import ExpressionError
 from bpm_engine.bpmn.graph import ConditionEvent, Kind
-from bpm_engine.core import data_sets, incidents, propagation, triggering, waits
-from bpm_engine.core.effects import Fault
+from bpm_engine.core import data_sets, triggering, waits
 from bpm_engine.core.state import (
-    InstanceStatus,
     LogKind,
     Phase,
     Subscription,
@@ -101,10 +99,10 @@ def _look_at(marking: Marking, subscription_id: str) -> None:
     try:
         holds = _holds(marking, row)
     except ExpressionError as fault:
-        _fail(marking, row, fault)
+        triggering.fail(marking, row, fault.code, f"the condition of {row.node_id!r}: {fault}")
         return
     if holds and row.name != HOLDS:
-        _trigger(marking, row)
+        triggering.meet(marking, row, _trigger, marking, row)
     elif not holds and row.name == HOLDS:
         marking.draft.subscriptions.put(row.id, replace(row, name=""))
 
@@ -145,21 +143,3 @@ def _trigger(marking: Marking, row: Subscription) -> None:
     else:
         marking.draft.subscriptions.put(row.id, replace(row, name=HOLDS))
     triggering.happened(marking, row, {}, LogKind.CAUGHT)
-
-
-def _fail(marking: Marking, row: Subscription, fault: ExpressionError | Fault) -> None:
-    """The incident is the host's; for an event sub-process the scope's, or that of the whole instance."""
-    draft = marking.draft
-    token_id = row.token_id or draft.scope(row.scope_id).token_id
-    words = f"the condition of {row.node_id!r}: {fault}"
-    if token_id is not None:
-        incidents.fail(marking, draft.token(token_id), Phase.INSIDE, fault.code, words)
-        return
-    root = draft.scope(row.scope_id)
-    thrown = propagation.Thrown(fault.code, words, technical=True)
-    catcher = propagation.find_catcher_around(marking, root, thrown)
-    if catcher is not None:
-        propagation.catch(marking, root.instance_id, catcher, thrown)
-        return
-    error = {"code": fault.code, "message": words, "node_id": row.node_id}
-    incidents.halt(marking, draft.instance(root.instance_id), InstanceStatus.FAILED, error)

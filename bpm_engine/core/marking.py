@@ -176,10 +176,14 @@ class Marking(TokenRows):
     def _take_back(
         self, token: Token, phase: Phase, mark: int, queued: int, fault: Fault | ExpressionError
     ) -> None:
+        self.take_back(mark, queued)
+        incidents.fail(self, self.draft.token(token.id), phase, fault.code, _words(fault))
+
+    def take_back(self, mark: int, queued: int) -> None:
+        """As if nothing had been done since the draft and the agenda were as long as that."""
         self.draft.rollback(mark)
         while len(self.agenda) > queued:
             self.agenda.pop()
-        incidents.fail(self, self.draft.token(token.id), phase, fault.code, _words(fault))
 
     def resume(self, token: Token, trigger: Trigger) -> None:
         """What the token rested for has come."""

@@ -120,12 +120,13 @@ def _begin_all(marking: Marking, instance: Instance, graph: Graph, moved: list[T
             assert owner is not None
             at, scope = owner, marking.draft.scope(owner.scope_id)
         branches[at.id] = scope
+    spawn = marking.spawn_instead if moved else marking.spawn
     for near in list(branches.values()) or [marking.draft.scope(instance.id)]:
         try:
             place = _descend(marking, graph, near, wanted[wanted.index(near.node_id) + 1 :], target)
         except ExpressionError as error:
             raise Fault(error.code, f"the way to {target!r} cannot be opened: {error}") from error
-        marking.start(marking.spawn(place, target, mode=scopes.mode_inside(marking, place)))
+        marking.start(spawn(place, target, mode=scopes.mode_inside(marking, place)))
 
 
 def _chain(graph: Graph, scope_id: str) -> list[str]:

@@ -211,7 +211,8 @@ def _cancel_inner(marking: Marking, token: Token) -> None:
 def leave_by_boundary(marking: Marking, host: Token, boundary: Node, interrupting: bool) -> Token:
     """One token leaves by the boundary event; when it interrupts, the host and its content are gone."""
     scope = marking.draft.scope(host.scope_id)
-    token = marking.spawn(scope, boundary.id, mode=host.mode, priority=host.priority)
+    spawn = marking.spawn_instead if interrupting else marking.spawn
+    token = spawn(scope, boundary.id, mode=host.mode, priority=host.priority)
     if interrupting:
         cancel_token(marking, host)
     marking.start(token)
@@ -220,7 +221,8 @@ def leave_by_boundary(marking: Marking, host: Token, boundary: Node, interruptin
 
 def run_handler(marking: Marking, scope: Scope, handler_id: str, interrupting: bool) -> Token:
     """An event sub-process begins; when it interrupts, everything else in its scope is gone (13.5.4)."""
-    token = marking.spawn(scope, handler_id, mode=mode_inside(marking, scope))
+    spawn = marking.spawn_instead if interrupting else marking.spawn
+    token = spawn(scope, handler_id, mode=mode_inside(marking, scope))
     if interrupting:
         waits.close_handlers(marking, scope)
         cancel_tokens(marking, marking.draft.scope(scope.id), spared=token.id)

@@ -98,7 +98,13 @@ class TokenRows:
         return after
 
     def spawn(self, scope: Scope, node_id: str, **fields: Any) -> Token:
-        """A new token, about to enter its node."""
+        """A new token, about to enter its node. One that undoes is not refused: it runs alone, one by one."""
+        if "compensates" not in fields:
+            self._require_room(scope.instance_id)
+        return self.spawn_instead(scope, node_id, **fields)
+
+    def spawn_instead(self, scope: Scope, node_id: str, **fields: Any) -> Token:
+        """A new token in the place of one that goes in the same step: the limit does not stop it."""
         token = Token(
             id=self.context.new_id(),
             tenant_id=scope.tenant_id,
@@ -148,12 +154,14 @@ class TokenRows:
         if is_stuck(before) is not stuck and (owner := self.owner(after)) is not None:
             self.count(owner.scope_id, parked=1 if stuck else -1)
 
+    def _require_room(self, instance_id: str) -> None:
+        population = self.draft.tally(instance_id).population
+        most = self.graph(instance_id).max_tokens or self.context.limits.tokens
+        if population >= most:
+            raise Fault("TOO_MANY_TOKENS", f"the instance already has {population} tokens")
+
     def _populate(self, instance_id: str, difference: int) -> None:
         tally = self.draft.tally(instance_id)
-        if difference > 0:
-            most = self.graph(instance_id).max_tokens or self.context.limits.tokens
-            if tally.population >= most:
-                raise Fault("TOO_MANY_TOKENS", f"the instance already has {tally.population} tokens")
         self.draft.undo.append((tally, "population", tally.population))  # as `set_counter` does
         tally.population += difference
 

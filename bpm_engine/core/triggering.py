@@ -8,19 +8,23 @@ them comes by `propagation`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVarTuple
 
+from bpm_engine.bpmn.expressions import ExpressionError
 from bpm_engine.bpmn.graph import Boundary, Kind, Node, Start
-from bpm_engine.core import scopes, waits
+from bpm_engine.core import incidents, propagation, scopes, waits
 from bpm_engine.core.behaviours.events import payload_of
-from bpm_engine.core.effects import Happened
-from bpm_engine.core.state import LogKind, Phase, Subscription, Timer, Token, Variables
+from bpm_engine.core.changes import APPLIED, Outcome, Refused
+from bpm_engine.core.effects import Fault, Happened
+from bpm_engine.core.state import InstanceStatus, LogKind, Phase, Subscription, Timer, Token, Variables
 from bpm_engine.core.variables import write
 from bpm_engine.core.waits import needs_all
 
 if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
 
+Ts = TypeVarTuple("Ts")
 Wait = Timer | Subscription
 BOUNDARY, INSIDE = Kind.BOUNDARY, Phase.INSIDE  # see `marking` on words
 
@@ -29,6 +33,37 @@ def happens_once(node: Node) -> bool:
     """Whether a wait is over when it was met; else it is kept open for the next time."""
     spec = node.spec
     return not isinstance(spec, Boundary | Start) or spec.interrupting or needs_all(node)
+
+
+def meet(marking: Marking, wait: Wait, act: Callable[[*Ts], None], *args: *Ts) -> Outcome:
+    """Do what the event asks for wholly, or not at all: then it is still awaited, and who waits for it has an
+    incident. A token too many is one reason; to come again and again would be to fail again and again."""
+    mark, queued = len(marking.draft.undo), len(marking.agenda)
+    try:
+        act(*args)
+    except (Fault, ExpressionError) as fault:
+        marking.take_back(mark, queued)
+        words = f"the event {wait.node_id!r} came: {fault.message if isinstance(fault, Fault) else fault}"
+        fail(marking, wait, fault.code, words)
+        return Refused(fault.code, words)
+    return APPLIED
+
+
+def fail(marking: Marking, wait: Wait, code: str, words: str) -> None:
+    """The incident is the host's; for an event sub-process the scope's, or that of the whole instance."""
+    draft = marking.draft
+    token_id = wait.token_id or draft.scope(wait.scope_id).token_id
+    if token_id is not None:
+        incidents.fail(marking, draft.token(token_id), INSIDE, code, words)
+        return
+    root = draft.scope(wait.scope_id)
+    thrown = propagation.Thrown(code, words, technical=True)
+    catcher = propagation.find_catcher_around(marking, root, thrown)
+    if catcher is not None:
+        propagation.catch(marking, root.instance_id, catcher, thrown)
+        return
+    error = {"code": code, "message": words, "node_id": wait.node_id}
+    incidents.halt(marking, draft.instance(root.instance_id), InstanceStatus.FAILED, error)
 
 
 def happened(marking: Marking, wait: Wait, payload: Variables, kind: LogKind) -> None:

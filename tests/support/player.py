@@ -193,7 +193,7 @@ class Player:
             elif due := self._due(self.now):
                 changes = self._advance((s.TimerFired(timer_id=due[0].id),))
                 if not isinstance(changes.outcomes[0], Applied) and not changes.timers:
-                    return None
+                    return self._write(changes)
             else:
                 break
             self._write(changes)
@@ -298,6 +298,7 @@ class Player:
                 stimulus = s.MessageDelivered(subscription_id=subscription.id, payload=message.payload)
                 changes = self._advance((stimulus,))
                 if isinstance(changes.outcomes[0], Refused):
+                    self._write(changes)
                     continue
                 self.buffer = [other for other in self.buffer if other.id != message.id]
                 self._write(changes)

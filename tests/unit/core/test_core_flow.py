@@ -6,6 +6,7 @@ import pytest
 from support.definitions import bpmn, flow, path
 
 from bpm_engine.core.context import Limits
+from bpm_engine.core.retry import RetryPolicy
 
 ENDS = '<startEvent id="s"/><endEvent id="e"/>'
 
@@ -282,6 +283,39 @@ def test_an_endless_loop_of_automatic_nodes_becomes_an_incident(play):
     assert [incident.split("@")[0] for incident in player.incidents] == ["ENDLESS_LOOP"]
     player.retry(variables={"again": False})
     assert player.status == "Completed"
+
+
+def test_an_event_sub_process_that_there_was_no_room_for_begins_when_there_is(play):
+    inside = (
+        '<subProcess id="h" triggeredByEvent="true"><startEvent id="hs" isInterrupting="false">'
+        "<timerEventDefinition><timeDuration>PT1H</timeDuration></timerEventDefinition></startEvent>"
+        '<endEvent id="he"/>' + path("hs", "he") + "</subProcess>"
+    )
+    ways = path("s", "a", "e") + path("s", "b", "e") + path("s", "c", "e")
+    player = play(bpmn(ENDS + tasks("a", "b", "c") + ways + inside), limits=Limits(tokens=3))
+    player.start()
+    player.tick("PT1H")
+    assert player.status == "Failed"
+    assert player.instance().error["code"] == "TOO_MANY_TOKENS"
+    player.move("b", None)
+    player.move("c", None)
+    player.resume()
+    assert player.status == "Running"
+    assert [node for node in player.path if node.startswith("h")] == ["h", "hs", "he"]
+
+
+def test_a_saga_is_undone_at_the_limit(play):
+    model = bpmn(
+        ENDS + '<serviceTask id="a" bpm:compensate="undo"/>' + tasks("b") + path("s", "a", "b", "e"),
+        process='isExecutable="true" bpm:saga="true" bpm:maxTokens="1"',
+    )
+    player = play(model, retry=RetryPolicy(attempts=1, jitter=0))
+    player.start()
+    player.complete("a")
+    player.fail("b")
+    (undoing,) = [token for token in player.tokens() if token.compensates is not None]
+    player.complete(undoing.node_id)
+    assert player.incidents == ["BOOM@b"]
 
 
 def test_a_token_explosion_stops_at_the_limit_with_nothing_half_done(play):
