@@ -289,7 +289,8 @@ class _Migration:
             return
         scope = self._draft.scope(opening.scope_id)
         if opening.node_id is not None:
-            waits.begin(self._marking, scope, token, self._target.nodes[opening.node_id])
+            node = self._target.nodes[opening.node_id]
+            waits.begin(self._marking, scope, token, node, opening.event)
             return
         at = scope.node_id if token is None else token.node_id
         due = self._target.deadline if token is None else self._target.nodes[at].deadline

@@ -28,7 +28,7 @@ from bpm_engine.core.state import (
     Waiting,
     Word,
 )
-from bpm_engine.core.waits import DATA
+from bpm_engine.core.waits import DATA, awaited_events, event_of
 
 JOINS = frozenset({Kind.PARALLEL, Kind.INCLUSIVE})  # either may become the other
 OPEN = frozenset({ScopeState.ACTIVE, ScopeState.COMPENSATING})
@@ -57,11 +57,13 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """An event of the new version that begins to wait: at a token, or in a scope. No node: the deadline."""
+    """An event of the new version that begins to wait: at a token, or in a scope. No node: the deadline.
+    `event`: which of the node's definitions it is."""
 
     scope_id: str
     token_id: str | None
     node_id: str | None
+    event: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +231,7 @@ class _Planner:
             self._wait(wait, before, after, places)
         if token.phase is not Phase.INSIDE:
             return
-        had = {self._same.node(each) for each in _watching(before)}
-        for node_id in _watching(after):
-            if node_id not in had:
-                self._begin(token.scope_id, token.id, node_id)
+        self._begin_new(token.scope_id, token.id, _watching(before), _watching(after))
         if after.deadline is not None and before.deadline is None:
             self._begin(token.scope_id, token.id, None)
 
@@ -257,8 +256,23 @@ class _Planner:
         if node_id is None:
             self.plan.notes.append(f"the event {wait.node_id!r} is dropped")
 
-    def _begin(self, scope_id: str, token_id: str | None, node_id: str | None) -> None:
-        self.plan.opened.append(Opening(scope_id, token_id, node_id))
+    def _begin_new(
+        self, scope_id: str, token_id: str | None, before: Sequence[str], after: Sequence[str]
+    ) -> None:
+        """What the old version did not wait for at that place; what it did either is kept or has happened."""
+        kept = {
+            (self.plan.waits.get(wait.id), wait.event)
+            for wait in self._marked.waits()
+            if (wait.scope_id, wait.token_id) == (scope_id, token_id)
+        }
+        for node in (self._target.nodes[node_id] for node_id in after):
+            had = [self._source.nodes[each] for each in before if self._same.node(each) == node.id]
+            for index in awaited_events(node):
+                if (node.id, index) not in kept and not any(_awaits(each, node, index) for each in had):
+                    self._begin(scope_id, token_id, node.id, index)
+
+    def _begin(self, scope_id: str, token_id: str | None, node_id: str | None, event: int = 0) -> None:
+        self.plan.opened.append(Opening(scope_id, token_id, node_id, event))
         what = "a deadline begins" if node_id is None else f"the event {node_id!r} begins"
         self.plan.notes.append(f"{what} to wait")
 
@@ -283,10 +297,7 @@ class _Planner:
             self._keep(wait, found if found in new and self._is_alike(wait, found) else None)
         if scope.state is not ScopeState.ACTIVE or self._is_interrupted(scope):
             return
-        had = {self._same.node(each) for each in old}
-        for node_id in new:
-            if node_id not in had:
-                self._begin(scope.id, None, node_id)
+        self._begin_new(scope.id, None, old, new)
         is_root = scope.parent_id is None
         if is_root and self._target.deadline is not None and self._source.deadline is None:
             self._begin(scope.id, None, None)
@@ -351,6 +362,15 @@ def _watching(node: Node) -> tuple[str, ...]:
     """The nodes whose events wait while a token rests in this one."""
     targets = node.spec.targets if isinstance(node.spec, EventChoice) else ()
     return (*node.boundary, *targets)
+
+
+def _awaits(before: Node, after: Node, index: int) -> bool:
+    """Whether the one, too, waits for an event of that kind there. A timer of another kind is another one: a
+    cycle that has come to its end says nothing of a date."""
+    if index not in awaited_events(before):
+        return False
+    old, new = event_of(before, index), event_of(after, index)
+    return type(old) is type(new) and getattr(old, "kind", "") == getattr(new, "kind", "")
 
 
 def _is_event_scope(scope: object) -> bool:

@@ -14,7 +14,9 @@ from msgspec.structs import replace
 from bpm_engine.bpmn.expressions import Expression, Value, to_json
 from bpm_engine.bpmn.graph import (
     Boundary,
+    CancelEvent,
     Catch,
+    CompensationEvent,
     ConditionEvent,
     ErrorEvent,
     EscalationEvent,
@@ -156,11 +158,18 @@ def _open_task(marking: Marking, token: Token, effect: AskPerson) -> None:
     marking.draft.tasks.put(task.id, task)
 
 
-def begin(marking: Marking, scope: Scope, token: Token | None, node: Node) -> None:
-    """The events of one more node are awaited, by a token that rests already or by its scope."""
-    for awaited in _awaited(node):
-        seen = view(marking.draft, scope.id, None if token is None else token.local)
-        _open(marking, scope, None if token is None else token.id, awaited, seen)
+def begin(marking: Marking, scope: Scope, token: Token | None, node: Node, index: int) -> None:
+    """One more event is awaited, by a token that rests already or by its scope."""
+    seen = view(marking.draft, scope.id, None if token is None else token.local)
+    awaited = Awaited(node.id, index, event_of(node, index))
+    _open(marking, scope, None if token is None else token.id, awaited, seen)
+
+
+def awaited_events(node: Node) -> list[int]:
+    """Which of the node's events are awaited by rows; the others find their catchers by themselves."""
+    alone = () if needs_all(node) else (ErrorEvent, EscalationEvent)
+    never = (CancelEvent, CompensationEvent, *alone)
+    return [each.index for each in _awaited(node) if not isinstance(each.event, never)]
 
 
 def _awaited(node: Node) -> list[Awaited]:

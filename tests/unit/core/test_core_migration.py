@@ -205,6 +205,83 @@ def test_a_boundary_event_that_has_happened_does_not_begin_again(play):
     assert waiting(player) == []
 
 
+@pytest.mark.parametrize("old", [STOP, PAID + STOP, STOP + PAID])
+def test_a_boundary_event_that_keeps_its_id_and_changes_its_trigger_waits_for_the_new_one(play, old):
+    player = play(line("a", body=boundary("b", "a", old)), line("a", body=boundary("b", "a", HOUR)))
+    player.start({"k": "A"})
+    player.migrate("p:2")
+    assert waiting(player) == ["b"]
+    assert player.message("stop", "A") == "buffered"
+    player.tick("PT1H")
+    assert (player.status, player.path[-1]) == ("Completed", "be")
+
+
+def test_a_trigger_that_a_boundary_event_gains_is_awaited_beside_the_one_it_had(play):
+    old, new = (line("a", body=boundary("b", "a", each)) for each in (HOUR, HOUR + PAID))
+    player = play(old, new)
+    player.start({"k": "A"})
+    (due,) = [timer.due_at for timer in player.world.timers.values()]
+    player.migrate("p:2")
+    assert waiting(player) == ["b", "b"]
+    assert [timer.due_at for timer in player.world.timers.values()] == [due]
+    assert player.message("paid", "A") == "delivered"
+    assert (player.status, waiting(player)) == ("Completed", [])
+
+
+def test_an_error_that_a_boundary_event_gains_needs_no_wait(play):
+    old, new = (line("a", body=boundary("b", "a", each)) for each in (PAID, PAID + "<errorEventDefinition/>"))
+    player = play(old, new)
+    player.start({"k": "A"})
+    player.migrate("p:2")
+    assert waiting(player) == ["b"]
+    player.throw_error("a", "X")
+    assert (player.status, player.path[-1]) == ("Completed", "be")
+
+
+def test_a_cycle_that_is_over_says_nothing_of_a_duration(play):
+    cycle = "<timerEventDefinition><timeCycle>R1/PT1H</timeCycle></timerEventDefinition>"
+    old = line("a", body=boundary("b", "a", cycle, interrupting=False))
+    player = play(old, line("a", body=boundary("b", "a", HOUR)))
+    player.start()
+    player.tick("PT1H")
+    assert waiting(player) == []
+    player.migrate("p:2")
+    player.tick("PT1H")
+    assert player.status == "Completed"
+
+
+def test_an_event_sub_process_waits_for_its_new_trigger(play):
+    def watched(event: str) -> bytes:
+        handler = (
+            f'<subProcess id="h" triggeredByEvent="true"><startEvent id="hs">{event}</startEvent>'
+            '<endEvent id="he"/>' + path("hs", "he") + "</subProcess>"
+        )
+        return bpmn(ENDS + tasks("a") + handler + path("s", "a", "e"), roots=MESSAGES)
+
+    player = play(watched(STOP), watched(HOUR))
+    player.start({"k": "A"})
+    player.migrate("p:2")
+    assert waiting(player) == ["hs"]
+    player.tick("PT1H")
+    assert player.status == "Completed"
+    assert "he" in player.path
+
+
+def test_a_target_of_an_event_gateway_waits_for_its_new_trigger(play):
+    def choice(event: str) -> bytes:
+        ways = path("s", "g", "x", "e") + path("g", "y", "e")
+        return bpmn(
+            ENDS + '<eventBasedGateway id="g"/>' + catch("x", event) + catch("y", STOP) + ways, roots=MESSAGES
+        )
+
+    player = play(choice(PAID), choice(HOUR))
+    player.start({"k": "A"})
+    player.migrate("p:2")
+    assert waiting(player) == ["x", "y"]
+    player.tick("PT1H")
+    assert (player.status, player.path[-2:]) == ("Completed", ["x", "e"])
+
+
 def test_an_event_that_cannot_begin_refuses_the_migration(play):
     player = play(line("a"), line("a", body=boundary("paid", "a", PAID)))
     player.start()
