@@ -15,6 +15,7 @@ from bpm_engine.bpmn.compiling.compensation import split_throws, tie_handlers
 from bpm_engine.bpmn.compiling.data import DataNames
 from bpm_engine.bpmn.compiling.draft import Draft
 from bpm_engine.bpmn.compiling.elements import Elements
+from bpm_engine.bpmn.compiling.event_gateways import check_targets
 from bpm_engine.bpmn.compiling.flows import join_links, make_implicit_events, read_flows
 from bpm_engine.bpmn.compiling.freezing import freeze
 from bpm_engine.bpmn.compiling.quantities import gather_tokens
@@ -49,6 +50,7 @@ def compile_process(
     _check_boundaries(draft)
     read_flows(draft, texts)
     _check_complex_gateways(draft)
+    check_targets(draft)
     join_links(draft)
     Repetition(draft, texts, data).wrap_all()
     gather_tokens(draft)

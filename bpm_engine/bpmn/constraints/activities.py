@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bpm_engine.bpmn.constraints.facts import (
+    LOOPS,
     Element,
     Facts,
     Scrutiny,
@@ -93,7 +94,6 @@ _LANGUAGES = """
     freemarker velocity thymeleaf camel sql clojure beanshell bsh rexx tcl nashorn graal.js graaljs rhino
     secure-javascript go rust r julia matlab jexl ognl spel dmn jq jsonata aviator qlexpress
 """
-_LOOPS = ("standardLoopCharacteristics", "multiInstanceLoopCharacteristics")
 _SCRIPT_LANGUAGES = frozenset(_LANGUAGES.split())
 
 
@@ -135,7 +135,7 @@ def _check_handler(facts: Facts, activity: Element) -> None:
         whole_number(activity.get(attribute)) not in (None, 1)
         for attribute in ("startQuantity", "completionQuantity")
     )
-    if is_event and (counted or children(activity, *_LOOPS)):
+    if is_event and (counted or children(activity, *LOOPS)):
         message = f"{named(activity)} is begun by an event and repeated"
         facts.report(HANDLER_REPEATED, activity, message, Scrutiny.RUNNABLE)
     elif is_undo and counted:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from bpm_engine.bpmn.constraints.facts import Element, Facts, Scrutiny, child, is_true, name_of, named
+from bpm_engine.bpmn.constraints.facts import (
+    LOOPS,
+    Element,
+    Facts,
+    Scrutiny,
+    child,
+    children,
+    is_true,
+    name_of,
+    named,
+)
 from bpm_engine.problems import error
 
 EVENT_GATEWAY_TOO_FEW = error(
@@ -29,6 +39,11 @@ EVENT_GATEWAY_TARGET_BOUNDARY = error(
     "EVENT_GATEWAY_TARGET_BOUNDARY",
     "A receive task behind an event-based gateway has no boundary events.",
     "Use another branch of the gateway instead of the boundary event.",
+)
+EVENT_GATEWAY_TARGET_REPEATED = error(
+    "EVENT_GATEWAY_TARGET_REPEATED",
+    "A receive task behind an event-based gateway receives one message: it is not repeated.",
+    "Remove the loop marker, or repeat a sub-process around the gateway.",
 )
 EVENT_GATEWAY_TARGET_SHARED = error(
     "EVENT_GATEWAY_TARGET_SHARED",
@@ -74,6 +89,9 @@ def _check_flow(facts: Facts, gateway: Element, flow: Element) -> None:
     if facts.boundaries.get(target):
         message = f"{named(target)} is a target of {named(gateway)} and has a boundary event"
         facts.report(EVENT_GATEWAY_TARGET_BOUNDARY, target, message, Scrutiny.RUNNABLE)
+    if children(target, *LOOPS):
+        message = f"{named(target)} is a target of {named(gateway)} and has a loop marker"
+        facts.report(EVENT_GATEWAY_TARGET_REPEATED, target, message, Scrutiny.RUNNABLE)
 
 
 def _catches(facts: Facts, target: Element) -> bool:

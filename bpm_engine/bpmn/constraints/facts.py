@@ -24,6 +24,7 @@ Element = etree._Element
 _PREFIX = f"{{{BPMN}}}"
 
 TRUE = frozenset({"true", "1"})
+LOOPS = ("standardLoopCharacteristics", "multiInstanceLoopCharacteristics")
 _VOWELS = frozenset("aeiou")
 
 

@@ -165,3 +165,29 @@ def test_a_flow_to_nowhere_gives_no_graph_but_a_problem() -> None:
     assert codes(problems) == ["BROKEN_REFERENCE"]
     assert problems[0].element_id == "s_nowhere"
     assert problems[0].line == 3
+
+
+@pytest.mark.parametrize(
+    ("attributes", "inside", "word"),
+    [
+        ('bpm:deadline="PT1H"', "", "deadline"),
+        ('bpm:asyncBefore="true"', "", "asyncBefore"),
+        ("", '<extensionElements><bpm:input name="x" value="${1}"/></extensionElements>', "input mapping"),
+    ],
+)
+@pytest.mark.parametrize("parallel", [False, True])
+def test_what_a_target_of_an_event_gateway_says_of_its_waiting_is_warned_of(
+    attributes: str, inside: str, word: str, parallel: bool
+) -> None:
+    kind = 'instantiate="true" eventGatewayType="Parallel"' if parallel else 'instantiate="true"'
+    _, problems = compiled_with_problems(
+        bpmn(
+            f'<eventBasedGateway id="g" {kind}/><receiveTask id="a" messageRef="m" {attributes}>{inside}'
+            '</receiveTask><receiveTask id="b" messageRef="n"/><endEvent id="e"/>'
+            + path("g", "a", "e")
+            + path("g", "b", "e"),
+            roots='<message id="m" name="order"/><message id="n" name="offer"/>',
+        )
+    )
+    assert codes(problems) == ([] if parallel else ["EVENT_GATEWAY_TARGET_SETTINGS"])
+    assert all(f"its {word} has no effect" in problem.message for problem in problems)

@@ -360,6 +360,10 @@ CASES: dict[str, tuple[str, str]] = {
                               f'<boundaryEvent id="b" attachedToRef="c2">{TIMER}</boundaryEvent>' + flow("b", "e2"))),
         process(event_gateway('<receiveTask id="c2"/>')),
     ),
+    "EVENT_GATEWAY_TARGET_REPEATED": (
+        process(event_gateway('<receiveTask id="c2"><standardLoopCharacteristics loopMaximum="2"/></receiveTask>')),
+        process(event_gateway('<receiveTask id="c2"/>')),
+    ),
     "EVENT_GATEWAY_TARGET_SHARED": (
         process(event_gateway(RECEIVER, flow("s", "c2"))),
         process(event_gateway(RECEIVER, flow("s", "g").replace('id="s_g"', 'id="again"'))),
