@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bpm_engine.bpmn.expressions import Expression, ExpressionError
+from bpm_engine.bpmn.expressions import Expression, ExpressionError, to_json
 from bpm_engine.bpmn.graph import DataNeeds, DataSet
 from bpm_engine.core import waits
 from bpm_engine.core.behaviours import ENTER
 from bpm_engine.core.effects import Fault
 from bpm_engine.core.state import Json, LogKind, Subscription, SubscriptionStatus, TokenState, Variables
+from bpm_engine.core.variables import View
+from bpm_engine.core.visit import put
 
 if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
@@ -48,40 +50,57 @@ def _inputs(visit: Visit, needs: DataNeeds) -> Variables:
             )
     if not needs.input_sets:
         return visit.mapped(visit.node.inputs)
-    return _chosen(visit, visit.node.inputs, needs.input_sets, "input", keep_empty=True)
+    return _chosen(visit, visit.node.inputs, needs.input_sets, "input", is_input=True)
 
 
 def outputs(visit: Visit, needs: DataNeeds) -> Variables:
     if not needs.output_sets:
         return visit.mapped(visit.node.outputs, changing=True)
-    return _chosen(visit, visit.node.outputs, needs.output_sets, "output", keep_empty=False)
+    return _chosen(visit, visit.node.outputs, needs.output_sets, "output", is_input=False)
 
 
-def _chosen(
-    visit: Visit, pairs: Pairs, sets: tuple[DataSet, ...], what: str, *, keep_empty: bool
-) -> Variables:
+def _chosen(visit: Visit, pairs: Pairs, sets: tuple[DataSet, ...], what: str, *, is_input: bool) -> Variables:
     members = {place for each in sets for place in (*each.required, *each.optional)}
-    always = {
-        name: visit.json(pairs[place][1]) for place, (name, _) in enumerate(pairs) if place not in members
-    }
     lacking: list[str] = []
     for each in sets:
-        values = {place: _value(visit, pairs[place][1]) for place in (*each.required, *each.optional)}
-        missing = [pairs[place][0] for place in each.required if values[place] is None]
+        others = members.difference(each.required, each.optional)
+        chosen = [place for place in range(len(pairs)) if place not in others]
+        made, missing = _made(visit, pairs, chosen, each, is_input=is_input)
         if not missing:
-            kept = {place: value for place, value in values.items() if keep_empty or value is not None}
-            return always | {pairs[place][0]: value for place, value in kept.items()}
+            return made
         lacking += missing
     names = ", ".join(dict.fromkeys(lacking))
     raise Fault("DATA_UNAVAILABLE", f"no {what} set of {visit.node.id!r} is available: {names} is empty")
 
 
-def _value(visit: Visit, expression: Expression) -> Json:
+def _made(
+    visit: Visit, pairs: Pairs, places: list[int], wanted: DataSet, *, is_input: bool
+) -> tuple[Variables, list[str]]:
+    """The mappings at these places, in their order, and the names of those that are required and empty. What
+    belongs to no set may need what is empty: it is not looked at then."""
+    made: Variables = {}
+    missing: list[str] = []
+    seen = visit.view()
+    seen.layers.insert(0, made)
+    for place in places:
+        name, expression = pairs[place]
+        of_set = place in wanted.required or place in wanted.optional
+        if missing and not of_set:
+            continue
+        value = _value(visit, expression, seen, lenient=of_set)
+        if place in wanted.required and value is None:
+            missing.append(name)
+        elif is_input or value is not None or not of_set:
+            put(made, seen, name, value, changing=not is_input)
+    return made, missing
+
+
+def _value(visit: Visit, expression: Expression, seen: View, *, lenient: bool) -> Json:
     """None: there is no value."""
     try:
-        return visit.json(expression)
+        return to_json(expression.evaluate(seen, visit.context.now))
     except ExpressionError as error:
-        if error.code in MISSING:
+        if lenient and error.code in MISSING:
             return None
         raise
 

@@ -71,20 +71,22 @@ class Visit(msgspec.Struct, eq=False, gc=False):
         return value
 
     def mapped(self, pairs: tuple[tuple[str, Expression], ...], *, changing: bool = False) -> Variables:
-        """Mappings in their order; a later one sees what an earlier one made.
-
-        A name with dots is a path into a context: a new one, or when `changing`, the one that is there.
-        """
+        """Mappings in their order; a later one sees what an earlier one made. `changing`: see `put`."""
         if not pairs:
             return {}
         seen, now = self.view(), self.context.now
         made: Variables = {}
         seen.layers.insert(0, made)
         for name, expression in pairs:
-            value = to_json(expression.evaluate(seen, now))
-            top, *keys = name.split(".")
-            made[top] = _set(seen.get(top) if changing or top in made else None, keys, value)
+            put(made, seen, name, to_json(expression.evaluate(seen, now)), changing=changing)
         return made
+
+
+def put(made: Variables, seen: View, name: str, value: Json, *, changing: bool) -> None:
+    """What a mapping made. A name with dots is a path into a context: a new one, or when `changing`, the one
+    that is there."""
+    top, *keys = name.split(".")
+    made[top] = _set(seen.get(top) if changing or top in made else None, keys, value)
 
 
 def _set(context: Json, keys: list[str], value: Json) -> Json:
