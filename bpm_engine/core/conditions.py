@@ -22,17 +22,22 @@ from bpm_engine.core import data_sets, triggering, waits
 from bpm_engine.core.state import (
     LogKind,
     Phase,
+    ScopeState,
     Subscription,
     SubscriptionKind,
     SubscriptionStatus,
+    Token,
+    Variables,
+    Waiting,
 )
-from bpm_engine.core.variables import view
+from bpm_engine.core.variables import STANDARD_COUNTERS, TERMINATED, View, view
 
 if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
 
 HOLDS = "holds"  # the name of a subscription whose condition was true when it was last looked at
 UNKNOWN_VARIABLE = "UNKNOWN_VARIABLE"
+COUNTERS = frozenset({*STANDARD_COUNTERS, *STANDARD_COUNTERS.values(), TERMINATED})
 
 
 def look(marking: Marking) -> None:
@@ -120,20 +125,36 @@ def _begin_with_data(marking: Marking, row: Subscription) -> None:
 
 
 def _holds(marking: Marking, row: Subscription) -> bool:
-    """Seen from where the wait is: a boundary event does not see what its host keeps to itself."""
-    local = None
-    if (
-        row.token_id is not None
-        and marking.graph(row.instance_id).nodes[row.node_id].kind is not Kind.BOUNDARY
-    ):
-        local = marking.draft.token(row.token_id).local
-    seen = view(marking.draft, row.scope_id, local)
     try:
-        return _event(marking, row).condition.holds(seen, marking.context.now)
+        return _event(marking, row).condition.holds(_seen(marking, row), marking.context.now)
     except ExpressionError as fault:
         if fault.code == UNKNOWN_VARIABLE:
             return False
         raise
+
+
+def _seen(marking: Marking, row: Subscription) -> View:
+    """From where the wait is: a boundary event does not see what its host keeps to itself, but the counters
+    of one that is repeated."""
+    if row.token_id is None:
+        return view(marking.draft, row.scope_id)
+    host = marking.draft.token(row.token_id)
+    if marking.graph(row.instance_id).nodes[row.node_id].kind is not Kind.BOUNDARY:
+        return view(marking.draft, row.scope_id, host.local)
+    return view(marking.draft, row.scope_id, _counters(marking, row, host))
+
+
+def _counters(marking: Marking, row: Subscription, host: Token) -> Variables | None:
+    """Looked for only where the condition asks for them: the scope of the runs may not be at hand."""
+    if marking.node(host).kind is not Kind.REPEAT or host.waiting_for is not Waiting.SCOPE:
+        return None
+    if COUNTERS.isdisjoint(_event(marking, row).condition.reads):
+        return None
+    around = marking.draft.scopes.where("token_id", host.id)
+    runs = next((scope for scope in around if scope.state is ScopeState.ACTIVE), None)
+    if runs is None:
+        marking.draft.require_inside(host)
+    return None if runs is None else runs.loop
 
 
 def _trigger(marking: Marking, row: Subscription) -> None:
