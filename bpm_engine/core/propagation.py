@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bpm_engine.bpmn.expressions import ExpressionError, to_json
-from bpm_engine.bpmn.graph import Boundary, ErrorEvent, EscalationEvent, EventSpec, Graph, Kind, Node, Start
+from bpm_engine.bpmn.graph import Boundary, ErrorEvent, EscalationEvent, EventSpec, Graph, Node, Start
 from bpm_engine.core import incidents, scopes, waits
 from bpm_engine.core.effects import Escalate, RaiseError
 from bpm_engine.core.lifecycle import TERMINAL_TOKENS
@@ -30,7 +30,8 @@ from bpm_engine.core.state import (
     Token,
     Variables,
 )
-from bpm_engine.core.variables import View, own_variables, write
+from bpm_engine.core.variables import own_variables, view, write
+from bpm_engine.core.visit import put
 
 if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
@@ -199,7 +200,8 @@ def _uncaught(marking: Marking, token: Token, phase: Phase, thrown: Thrown) -> N
 def catch(marking: Marking, thrown_in: str, catcher: Catcher, thrown: Thrown) -> None:
     """`thrown_in`: the instance that it comes from."""
     graph = marking.graph(catcher.scope.instance_id)
-    values = {**_call_outputs(marking, catcher.host, thrown_in), **thrown.variables}
+    _hand_out(marking, thrown_in, catcher.scope.instance_id)
+    values = dict(thrown.variables)
     if catcher.event.code_variable is not None:
         values[catcher.event.code_variable] = thrown.code
     if isinstance(catcher.event, ErrorEvent) and catcher.event.message_variable is not None:
@@ -230,18 +232,24 @@ def _note(marking: Marking, catcher: Catcher, thrown: Thrown) -> None:
     marking.journal.log_instance(LogKind.CAUGHT, instance, told)
 
 
-def _call_outputs(marking: Marking, host: Token | None, thrown_in: str) -> Variables:
-    """What leaves a called process takes along the mapped outputs that exist by then."""
-    if host is None or host.instance_id == thrown_in or marking.node(host).kind is not Kind.CALL:
-        return {}
-    child = thrown_in
-    while marking.draft.instance(child).parent_token_id != host.id:
-        child = marking.draft.instance(child).parent_instance_id or ""
-    seen = View([own_variables(marking.draft, marking.draft.scope(child))])
-    outputs: Variables = {}
-    for name, expression in marking.node(host).outputs:
+def _hand_out(marking: Marking, thrown_in: str, caught_in: str) -> None:
+    """At each call that it leaves on its way, the mapped outputs that exist by then go along (decision 7)."""
+    instance_id = thrown_in
+    while instance_id != caught_in:
+        caller = marking.draft.token(marking.draft.instance(instance_id).parent_token_id or "")
+        outputs = _outputs(marking, caller, marking.draft.scope(instance_id))
+        write(marking.draft, marking.graph(caller.instance_id), caller.scope_id, None, outputs)
+        instance_id = caller.instance_id
+
+
+def _outputs(marking: Marking, caller: Token, called: Scope) -> Variables:
+    """In their order, seen as when the call ends; what cannot be evaluated does not exist yet."""
+    seen = view(marking.draft, caller.scope_id, caller.local)
+    made: Variables = {}
+    seen.layers[:0] = [made, own_variables(marking.draft, called)]
+    for name, expression in marking.node(caller).outputs:
         try:
-            outputs[name] = to_json(expression.evaluate(seen, marking.context.now))
+            put(made, seen, name, to_json(expression.evaluate(seen, marking.context.now)), changing=True)
         except ExpressionError:
             continue
-    return outputs
+    return made
