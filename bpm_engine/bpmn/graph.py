@@ -444,7 +444,8 @@ class Node:
         work = self.spec if plain and isinstance(self.spec, Work) else None
         topic = work.topic if work is not None and work.is_fixed else None
         object.__setattr__(self, "offers", topic)
-        silent = self.kind is Kind.END and self.spec in (None, Throw()) and self.emit is None
+        is_end = self.kind is Kind.END and self.spec in (None, Throw())
+        silent = is_end and self.emit is None and not self.outputs
         object.__setattr__(self, "ends", plain and silent and not self.outgoing)
 
     @property

@@ -37,7 +37,7 @@ def broadcast(marking: Marking, visit: Visit, effect: Broadcast) -> None:
         heard += [(each, signal) for each in around]
     interrupted = any(_interrupts(marking, each) for each, _ in heard)
     if interrupted:  # the throw is done, whatever becomes of its surroundings
-        marking.journal.log(LogKind.COMPLETED, visit.token)
+        marking.passed(visit)
         marking.end(visit.token)
     for each, signal in sorted(heard, key=lambda pair: _interrupts(marking, pair[0])):
         _deliver(marking, each.id, signal)

@@ -245,6 +245,14 @@ class Marking(TokenRows):
         else:
             _complete(self, visit, None)
 
+    def passed(self, visit: Visit, told: Variables | None = None) -> None:
+        """The node is done and its token does not go on by itself: an end event, a gateway, a throw that ends
+        with its surroundings. `told`: for the history."""
+        data = _write_outputs(self, visit) if visit.node.outputs else None
+        self.journal.log(PASSED, visit.token, {**(told or {}), **({"output": data} if data else {})} or None)
+        if visit.node.emit is not None:
+            throwing.emit(self, visit, visit.node.emit)
+
     def take(self, token: Token, flows: tuple[Flow, ...]) -> None:
         if len(flows) == 1:
             self.move(token, flows[0])
@@ -354,14 +362,8 @@ def _complete(marking: Marking, visit: Visit, data: Variables | None) -> None:
     """
     node, token = visit.node, visit.token
     if node.outputs:
-        data = (
-            visit.mapped(node.outputs, changing=True)
-            if node.data is None
-            else data_sets.outputs(visit, node.data)
-        )
-        kept = write(marking.draft, visit.graph, token.scope_id, None, data)
-        if kept:
-            token = visit.token = marking.put(token, local={**(token.local or {}), **kept})
+        data = _write_outputs(marking, visit)
+        token = visit.token
     entry = marking.journal.log(PASSED, token, {"output": data} if data else None)
     if node.is_activity:
         if node.undo is not None or visit.ended_scope is not None:
@@ -377,6 +379,19 @@ def _complete(marking: Marking, visit: Visit, data: Variables | None) -> None:
         marking.go_on(visit, token, node.way)
     else:
         marking.queue(Step.LEAVE, token.id)
+
+
+def _write_outputs(marking: Marking, visit: Visit) -> Variables:
+    node, token = visit.node, visit.token
+    data = (
+        visit.mapped(node.outputs, changing=True)
+        if node.data is None
+        else data_sets.outputs(visit, node.data)
+    )
+    kept = write(marking.draft, visit.graph, token.scope_id, None, data)
+    if kept:
+        visit.token = marking.put(token, local={**(token.local or {}), **kept})
+    return data
 
 
 def _rest_leaving(marking: Marking, token: Token) -> None:
@@ -425,7 +440,7 @@ _STEPS: dict[Step, tuple[Phase, Callable[[Marking, Token], None]]] = {
 
 
 def _take(marking: Marking, visit: Visit, effect: Take) -> None:
-    _passed(marking, visit)
+    marking.passed(visit)
     marking.take(visit.token, effect.flows)
 
 
@@ -438,18 +453,12 @@ def _finish(marking: Marking, visit: Visit, effect: Finish) -> None:
 
 
 def _consume(marking: Marking, visit: Visit, effect: Consume) -> None:
-    _passed(marking, visit)
+    marking.passed(visit)
     _end_path(marking, visit)
 
 
 def _defer(marking: Marking, visit: Visit, effect: Defer) -> None:
     marking.deferred.append(visit.token.id)
-
-
-def _passed(marking: Marking, visit: Visit) -> None:
-    marking.journal.log(PASSED, visit.token)
-    if visit.node.emit is not None:
-        throwing.emit(marking, visit, visit.node.emit)
 
 
 def _offer_work(marking: Marking, visit: Visit, effect: OfferWork) -> None:
@@ -468,7 +477,7 @@ def _offer_work(marking: Marking, visit: Visit, effect: OfferWork) -> None:
 def _terminate(marking: Marking, visit: Visit, effect: Terminate) -> None:
     """The scope then completes normally (decision 13)."""
     scope = marking.draft.scope(visit.token.scope_id)
-    _passed(marking, visit)
+    marking.passed(visit)
     scopes.cancel_tokens(marking, scope, spared=visit.token.id)
     waits.close_handlers(marking, scope)
     marking.end(visit.token)

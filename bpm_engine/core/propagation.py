@@ -149,8 +149,8 @@ def raise_error(marking: Marking, visit: Visit, effect: RaiseError) -> None:
     if catcher is None:
         _uncaught(marking, token, Phase.ENTER, thrown)
         return
-    marking.journal.log(LogKind.COMPLETED, token, thrown.told())
-    marking.end(token)
+    marking.passed(visit, thrown.told())
+    marking.end(visit.token)
     catch(marking, token.instance_id, catcher, thrown)
 
 
@@ -167,8 +167,8 @@ def escalate(marking: Marking, visit: Visit, effect: Escalate) -> None:
             found.append((thrown, catcher))
     interrupted = any(catcher.interrupting for _, catcher in found)
     if interrupted:  # the throw is done, whatever becomes of its surroundings
-        marking.journal.log(LogKind.COMPLETED, token)
-        marking.end(token)
+        marking.passed(visit)
+        marking.end(visit.token)
     for thrown, catcher in sorted(found, key=lambda pair: pair[1].interrupting):
         if _is_there(marking, catcher):
             catch(marking, token.instance_id, catcher, thrown)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from bpm_engine.bpmn.graph import Boundary, CancelEvent, Graph, Node
 from bpm_engine.core import compensation, scopes, waits
 from bpm_engine.core.effects import CancelTransaction, LeaveTransaction
-from bpm_engine.core.state import LogKind, ScopeState, Token, TokenState, Waiting
+from bpm_engine.core.state import ScopeState, Token, TokenState, Waiting
 
 if TYPE_CHECKING:
     from bpm_engine.core.marking import Marking
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def cancel(marking: Marking, visit: Visit, effect: CancelTransaction) -> None:
     host = _host(marking, visit.token)
     marking.draft.require_inside(host)
-    marking.journal.log(LogKind.COMPLETED, visit.token)
+    marking.passed(visit)
     marking.end(visit.token)
     running = [s for s in marking.draft.scopes.where("token_id", host.id) if s.state is ScopeState.ACTIVE]
     records = compensation.records_inside(marking, host.instance_id, running)
