@@ -198,7 +198,8 @@ def _uncaught(marking: Marking, token: Token, phase: Phase, thrown: Thrown) -> N
 
 
 def catch(marking: Marking, thrown_in: str, catcher: Catcher, thrown: Thrown) -> None:
-    """`thrown_in`: the instance that it comes from."""
+    """`thrown_in`: the instance that it comes from. What it brings is merged, or with output mappings the
+    event's own, as `triggering` has it."""
     graph = marking.graph(catcher.scope.instance_id)
     _hand_out(marking, thrown_in, catcher.scope.instance_id)
     values = dict(thrown.variables)
@@ -206,16 +207,19 @@ def catch(marking: Marking, thrown_in: str, catcher: Catcher, thrown: Thrown) ->
         values[catcher.event.code_variable] = thrown.code
     if isinstance(catcher.event, ErrorEvent) and catcher.event.message_variable is not None:
         values[catcher.event.message_variable] = thrown.message
-    write(marking.draft, graph, catcher.scope.id, None, values)
+    own = values if catcher.node.outputs and catcher.wait is None else None
+    if own is None:
+        write(marking.draft, graph, catcher.scope.id, None, values)
     if catcher.wait is not None:
         waits.end_subscription(marking, catcher.wait, SubscriptionStatus.CONSUMED)
     if not catcher.is_last:
         _note(marking, catcher, thrown)
         return
     if catcher.host is not None:
-        token = scopes.leave_by_boundary(marking, catcher.host, catcher.node, catcher.interrupting)
+        token = scopes.leave_by_boundary(marking, catcher.host, catcher.node, catcher.interrupting, own)
     else:
-        token = scopes.run_handler(marking, catcher.scope, catcher.node.scope, catcher.interrupting)
+        brought = {catcher.node.id: own} if own else None
+        token = scopes.run_handler(marking, catcher.scope, catcher.node.scope, catcher.interrupting, brought)
     marking.journal.log(LogKind.CAUGHT, token, thrown.told(), catcher.node.id)
     if catcher.wait is not None and not catcher.interrupting:
         host_id = None if catcher.host is None else catcher.host.id

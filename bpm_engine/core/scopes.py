@@ -43,7 +43,20 @@ LIVING = frozenset({ACTIVE, ScopeState.COMPENSATING})
 
 
 def open_inner(marking: Marking, visit: Visit, effect: OpenScope) -> None:
-    begin(marking, opened(marking, visit), visit.token)
+    brought = _taken_out(marking, visit)
+    begin(marking, opened(marking, visit), visit.token, brought)
+
+
+def _taken_out(marking: Marking, visit: Visit) -> dict[str, Variables]:
+    """What the start event of an event sub-process brought and keeps to itself: see `run_handler`."""
+    spec, local = visit.graph.scopes[visit.node.id], visit.token.local or {}
+    if spec.kind != "event":
+        return {}
+    starts = [start for start in spec.starts if start in local and visit.graph.nodes[start].outputs]
+    if starts:
+        rest = {name: value for name, value in local.items() if name not in starts}
+        visit.token = marking.put(visit.token, local=rest or None)
+    return {start: local[start] for start in starts}
 
 
 def opened(marking: Marking, visit: Visit) -> Scope:
@@ -82,11 +95,13 @@ def declared(
     return {name: None if value is None else to_json(value.evaluate(seen, now)) for name, value in pairs}
 
 
-def begin(marking: Marking, scope: Scope, owner: Token) -> None:
+def begin(marking: Marking, scope: Scope, owner: Token, brought: dict[str, Variables]) -> None:
+    """`brought`: what start events have of their own."""
     graph = marking.graph(scope.instance_id)
     waits.open_handlers(marking, scope, graph)
     starts = graph.scopes[scope.node_id].starts
-    for token in [marking.spawn(scope, node_id, mode=owner.mode) for node_id in starts]:
+    tokens = [marking.spawn(scope, start, mode=owner.mode, local=brought.get(start)) for start in starts]
+    for token in tokens:
         marking.start(token)
 
 
@@ -208,21 +223,29 @@ def _cancel_inner(marking: Marking, token: Token) -> None:
 # ------------------------------------------------------------------ interrupting
 
 
-def leave_by_boundary(marking: Marking, host: Token, boundary: Node, interrupting: bool) -> Token:
-    """One token leaves by the boundary event; when it interrupts, the host and its content are gone."""
+def leave_by_boundary(
+    marking: Marking, host: Token, boundary: Node, interrupting: bool, own: Variables | None = None
+) -> Token:
+    """One token leaves by the boundary event, with what is the event's own; when it interrupts, the host and
+    its content are gone."""
     scope = marking.draft.scope(host.scope_id)
     spawn = marking.spawn_instead if interrupting else marking.spawn
-    token = spawn(scope, boundary.id, mode=host.mode, priority=host.priority)
+    token = spawn(scope, boundary.id, mode=host.mode, priority=host.priority, local=own or None)
     if interrupting:
         cancel_token(marking, host)
     marking.start(token)
     return token
 
 
-def run_handler(marking: Marking, scope: Scope, handler_id: str, interrupting: bool) -> Token:
-    """An event sub-process begins; when it interrupts, everything else in its scope is gone (13.5.4)."""
+def run_handler(
+    marking: Marking, scope: Scope, handler_id: str, interrupting: bool, own: Variables | None = None
+) -> Token:
+    """An event sub-process begins; when it interrupts, everything else in its scope is gone (13.5.4).
+
+    `own`: what its start event keeps to itself, under the id of that.
+    """
     spawn = marking.spawn_instead if interrupting else marking.spawn
-    token = spawn(scope, handler_id, mode=mode_inside(marking, scope))
+    token = spawn(scope, handler_id, local=own, mode=mode_inside(marking, scope))
     if interrupting:
         waits.close_handlers(marking, scope)
         cancel_tokens(marking, marking.draft.scope(scope.id), spared=token.id)

@@ -25,7 +25,7 @@ from bpm_engine.bpmn.graph import (
     Start,
 )
 from bpm_engine.core import calls, triggering, waits
-from bpm_engine.core.behaviours.events import payload_of
+from bpm_engine.core.behaviours.events import keys_of, payload_of
 from bpm_engine.core.changes import APPLIED, Outcome, Refused, Stale
 from bpm_engine.core.context import Context
 from bpm_engine.core.effects import Await, Awaited, Choose, Happened
@@ -58,10 +58,15 @@ def started(marking: Marking, stimulus: Started) -> Outcome:
     came = _trigger(start, stimulus)
     node = start if came is None else _gateway_before(graph, start) or start
     brought = payload_of(graph, came) if came is not None and node.kind is Kind.START else {}
+    own = brought if node.outputs else {}  # with output mappings what came is the start event's own
+    if came is not None and own:
+        brought = keys_of(graph, came)
     instance = _new_instance(marking, stimulus, graph)
     marking.graphs[instance.id] = graph
     variables = {**stimulus.variables, **brought}
     (token,) = calls.begin_instance(marking, instance, graph, variables, [node.id])
+    if own and not waits.needs_all(node):
+        token = marking.put(token, local=own)
     if stimulus.start_at is not None and stimulus.start_at > marking.context.now:
         token = marking.put(token, state=TokenState.WAITING, waiting_for=Waiting.START)
         scope = marking.draft.scope(instance.id)
@@ -176,7 +181,7 @@ def _begin(marking: Marking, token: Token, came: Happened) -> None:
         _begin_all(marking, token, node.spec, came)
     elif waits.needs_all(target):
         _await_the_rest(marking, token, came)
-        if node.kind is not Kind.START:
+        if node.kind is not Kind.START or node.outputs:
             triggering.keep(marking, marking.draft.token(token.id), target.id, brought)
     elif isinstance(node.spec, EventChoice):
         waits.choose(marking, visit, Choose(target.id, brought))

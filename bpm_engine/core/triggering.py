@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVarTuple
 from bpm_engine.bpmn.expressions import ExpressionError
 from bpm_engine.bpmn.graph import Boundary, Kind, Node, Start
 from bpm_engine.core import incidents, propagation, scopes, waits
-from bpm_engine.core.behaviours.events import payload_of
+from bpm_engine.core.behaviours.events import keys_of, payload_of
 from bpm_engine.core.changes import APPLIED, Outcome, Refused
 from bpm_engine.core.effects import Fault, Happened
 from bpm_engine.core.state import InstanceStatus, LogKind, Phase, Subscription, Timer, Token, Variables
@@ -82,13 +82,14 @@ def happened(marking: Marking, wait: Wait, payload: Variables, kind: LogKind) ->
 
 def _at_handler(marking: Marking, wait: Wait, node: Node, payload: Variables, kind: LogKind) -> None:
     assert isinstance(node.spec, Start)
-    graph, scope = marking.graph(wait.instance_id), marking.draft.scope(wait.scope_id)
-    write(marking.draft, graph, scope.id, None, payload_of(graph, Happened(node.id, wait.event, payload)))
+    scope = marking.draft.scope(wait.scope_id)
+    own = _take_in(marking, scope.id, node, Happened(node.id, wait.event, payload))
     if _others_missing(marking, wait, node):
         instance = marking.draft.instance(wait.instance_id)
         marking.journal.log_instance(kind, instance, {"node_id": node.id, "event": wait.event})
         return
-    token = scopes.run_handler(marking, scope, node.scope, node.spec.interrupting)
+    brought = {node.id: own} if own else None
+    token = scopes.run_handler(marking, scope, node.scope, node.spec.interrupting, brought)
     marking.journal.log(kind, token, node_id=node.id)
     if needs_all(node) and not node.spec.interrupting:
         waits.open_again(marking, scope, None, node)
@@ -96,14 +97,23 @@ def _at_handler(marking: Marking, wait: Wait, node: Node, payload: Variables, ki
 
 def _at_boundary(marking: Marking, wait: Wait, node: Node, host: Token, payload: Variables) -> None:
     assert isinstance(node.spec, Boundary)
-    graph = marking.graph(wait.instance_id)
-    came = Happened(node.id, wait.event, payload)
-    write(marking.draft, graph, host.scope_id, None, payload_of(graph, came))
+    own = _take_in(marking, host.scope_id, node, Happened(node.id, wait.event, payload))
     if _others_missing(marking, wait, node):
         return
-    scopes.leave_by_boundary(marking, host, node, node.spec.interrupting)
+    scopes.leave_by_boundary(marking, host, node, node.spec.interrupting, own)
     if needs_all(node) and not node.spec.interrupting:
         waits.open_again(marking, marking.draft.scope(host.scope_id), host.id, node)
+
+
+def _take_in(marking: Marking, scope_id: str, node: Node, came: Happened) -> Variables | None:
+    """What came is merged; with output mappings it is the event's own, returned, and they say what becomes of
+    it. Where several events are needed no token is there yet that could keep what the first ones bring."""
+    graph = marking.graph(marking.draft.scope(scope_id).instance_id)
+    if not node.outputs or needs_all(node):
+        write(marking.draft, graph, scope_id, None, payload_of(graph, came))
+        return None
+    write(marking.draft, graph, scope_id, None, keys_of(graph, came))
+    return payload_of(graph, came)
 
 
 def _at_rest(marking: Marking, wait: Wait, node: Node, host: Token, payload: Variables) -> None:

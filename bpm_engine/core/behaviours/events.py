@@ -59,10 +59,14 @@ def caught(visit: Visit, trigger: Trigger) -> tuple[Effect, ...]:
 
 
 def remembered(graph: Graph, happened: Happened) -> tuple[Effect, ...]:
+    keys = keys_of(graph, happened)
+    return (Assign(keys),) if keys else ()
+
+
+def keys_of(graph: Graph, happened: Happened) -> Variables:
     """The keys of its conversation that a message brings, whatever becomes of its payload."""
     event = _event_of(graph, happened)
-    keys = correlation.initialised(event.keys, happened.payload) if isinstance(event, MessageEvent) else {}
-    return (Assign(keys),) if keys else ()
+    return correlation.initialised(event.keys, happened.payload) if isinstance(event, MessageEvent) else {}
 
 
 def payload_of(graph: Graph, happened: Happened) -> Variables:

@@ -382,6 +382,29 @@ def test_skipping_counts_the_node_as_done(play):
     assert player.variables == {"by": "hand"}
 
 
+MAPPED = (
+    '<extensionElements><bpm:output name="why" value="${reason + code}"/></extensionElements>'
+    '<errorEventDefinition errorRef="x" bpm:errorCodeVariable="code"/>'
+)
+
+
+@pytest.mark.parametrize(
+    "catching",
+    [
+        f'<boundaryEvent id="b" attachedToRef="a">{MAPPED}</boundaryEvent><endEvent id="be"/>'
+        + path("b", "be"),
+        f'<subProcess id="h" triggeredByEvent="true"><startEvent id="b">{MAPPED}</startEvent>'
+        '<endEvent id="be"/>' + path("b", "be") + "</subProcess>",
+    ],
+)
+def test_what_an_error_brings_is_seen_by_the_output_mappings_of_its_catcher_alone(play, catching):
+    player = play(bpmn(ENDS + tasks("a") + path("s", "a", "e") + catching, roots=ROOTS))
+    player.start()
+    player.throw_error("a", "X", variables={"reason": "no "})
+    assert player.status == "Completed"
+    assert player.variables == {"why": "no X"}
+
+
 HALF = (
     ENDS
     + '<serviceTask id="a"><extensionElements><bpm:output name="half" value="${whole / parts}"/>'
