@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from bpm_engine.bpmn.graph import ErrorEvent, EscalationEvent, EventSpec, MessageEvent, Repeat, SignalEvent
 from bpm_engine.core import answers, propagation, throwing
 from bpm_engine.core.behaviours.events import message_to_send
-from bpm_engine.core.effects import SendMessage, SendSignal
+from bpm_engine.core.changes import Refused
+from bpm_engine.core.effects import Fault, SendMessage, SendSignal
 from bpm_engine.core.state import (
     LogKind,
     Phase,
@@ -87,15 +88,22 @@ def _signal(marking: Marking, visit: Visit, host: Token, name: str, carried: Var
     awaiting = [each.id for each in _open(marking, host, SubscriptionKind.SIGNAL, name)]
     throwing.send_signal(marking, visit, SendSignal(name, carried), heard=awaiting)
     for subscription_id in awaiting:
-        answers.delivered(marking, SignalDelivered(subscription_id=subscription_id, payload=carried))
+        _deliver(marking, SignalDelivered(subscription_id=subscription_id, payload=carried))
 
 
 def _message(marking: Marking, visit: Visit, host: Token, message: SendMessage, carried: Variables) -> None:
     for each in _open(marking, host, SubscriptionKind.MESSAGE, message.name):
         if each.match is None and each.correlation_key in (None, message.correlation_key):
-            answers.delivered(marking, MessageDelivered(subscription_id=each.id, payload=carried))
+            _deliver(marking, MessageDelivered(subscription_id=each.id, payload=carried))
             return
     throwing.send_message(marking, visit, SendMessage(message.name, message.correlation_key, carried))
+
+
+def _deliver(marking: Marking, stimulus: MessageDelivered | SignalDelivered) -> None:
+    """What cannot be taken takes back the step of the run that throws it: else nobody would say it again."""
+    outcome = answers.delivered(marking, stimulus)
+    if isinstance(outcome, Refused):
+        raise Fault(outcome.code, outcome.message)
 
 
 def _open(marking: Marking, host: Token, kind: SubscriptionKind, name: str) -> list[Subscription]:

@@ -128,7 +128,7 @@ class Player:
         self.buffer: list[ThrownMessage] = []
         self.root = ""
         self._numbers = itertools.count(1)
-        self._limits = limits or Limits()
+        self.limits = limits or Limits()
         self._retry = retry or RetryPolicy(jitter=0)
         self._on_failure = on_failure
 
@@ -141,7 +141,7 @@ class Player:
         return Context(
             now=self.now,
             new_id=self.new_id,
-            limits=self._limits,
+            limits=self.limits,
             retry=self._retry,
             on_failure=self._on_failure,  # type: ignore[arg-type]
         )

@@ -304,6 +304,30 @@ def test_an_event_sub_process_that_there_was_no_room_for_begins_when_there_is(pl
     assert [node for node in player.path if node.startswith("h")] == ["h", "hs", "he"]
 
 
+def test_what_a_run_throws_in_vain_at_the_limit_is_thrown_when_it_is_retried(play):
+    roots = '<signal id="sg" name="done"/><signalEventDefinition id="sgd" signalRef="sg"/>'
+    model = bpmn(
+        ENDS
+        + '<serviceTask id="a"><multiInstanceLoopCharacteristics behavior="None" noneBehaviorEventRef="sgd">'
+        + "<loopCardinality>2</loopCardinality></multiInstanceLoopCharacteristics></serviceTask>"
+        + '<boundaryEvent id="b" attachedToRef="a" cancelActivity="false">'
+        + '<signalEventDefinition signalRef="sg"/></boundaryEvent>'
+        + tasks("t")
+        + path("s", "a", "e")
+        + path("b", "t"),
+        roots=roots,
+    )
+    player = play(model)
+    player.start()
+    usual, player.limits = player.limits, Limits(tokens=2)
+    player.complete("a")
+    assert player.incidents == ["TOO_MANY_TOKENS@a"]
+    assert "b" not in player.path
+    player.limits = usual
+    player.retry()
+    assert player.path[-2:] == ["b", "t"]
+
+
 def test_a_saga_is_undone_at_the_limit(play):
     model = bpmn(
         ENDS + '<serviceTask id="a" bpm:compensate="undo"/>' + tasks("b") + path("s", "a", "b", "e"),
