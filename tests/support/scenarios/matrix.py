@@ -95,14 +95,19 @@ ROWS: tuple[Row, ...] = (
 )
 
 _PASSES = "never rests, so nothing can come between"
-_STARTS = "evaluates nothing that could fail"
-_HOST = "what it waits for is evaluated when its host or scope is entered, which then fails"
+_STARTS = "evaluates nothing but output mappings: see the message event"
+_HOST = (
+    "what it waits for is evaluated when its host or scope is entered, which then fails; output mappings: "
+    "see the message event"
+)
 _WATCHES = "its host or scope rests, not the event"
 
 
 def reason(row: Row, outcome: str) -> str | None:
     """Why a cell stays empty; None: it must not."""
     element, position = row
+    if outcome == "failed" and row in _MAPPING:
+        return None
     if position == "start":
         return {
             "failed": _STARTS,
@@ -123,6 +128,7 @@ def reason(row: Row, outcome: str) -> str | None:
     return None
 
 
+_MAPPING = [("message event", position) for position in ("start", "event sub-process start", "boundary")]
 _PASSING = ("exclusiveGateway", "link event")
 _RESTING = ("compensation event",)
 
