@@ -50,19 +50,19 @@ def same(found: Story, expected: Story) -> None:
     assert found.variables == expected.variables
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(trees())
 def test_the_engine_and_the_oracle_tell_the_same_story(tree: Block) -> None:
     same(told_by(Board(*graphs_of(tree)), tree), tell(tree))
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(trees())
 def test_forgetting_everything_between_two_stimuli_changes_nothing(tree: Block) -> None:
     same(told_by(Board(*graphs_of(tree), reload=True), tree), tell(tree))
 
 
-@settings(max_examples=200)
+@settings(max_examples=133)
 @given(trees(ANY_ORDER), st.integers(0, 2**32))
 def test_the_order_of_independent_answers_does_not_change_the_outcome(tree: Block, seed: int) -> None:
     found = told_by(Board(*graphs_of(tree)), tree, seed)
@@ -89,7 +89,7 @@ def without(variables: Mapping[str, object], names: Set[str]) -> dict[str, objec
     return {name: value for name, value in variables.items() if name not in names}
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(trees())
 def test_a_repeated_stimulus_changes_nothing(tree: Block) -> None:
     player = Board(*graphs_of(tree))
@@ -126,7 +126,7 @@ def everything(player: Player) -> tuple[object, ...]:
     )
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(trees(ANY_ORDER))
 def test_batching_is_invisible(tree: Block) -> None:
     """What one batch does, its parts do one by one: row by row, but for the number of writes."""
@@ -157,7 +157,7 @@ def _unversioned(part: object) -> object:
     return {key: replace(row, version=0) if hasattr(row, "version") else row for key, row in part.items()}
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(trees(), st.integers(0, 40))
 def test_a_cancelled_instance_leaves_nothing_behind(tree: Block, answers: int) -> None:
     player = Board(*graphs_of(tree))

@@ -62,7 +62,7 @@ def settled(found: Exploration) -> bool:
     return found.complete or found.growing is not None
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 7), st.integers(0, 5), st.booleans())
 def test_reduction_neither_hides_nor_invents_a_stuck_marking(
     seed: int, gates: int, extra: int, inclusive: bool
@@ -74,7 +74,7 @@ def test_reduction_neither_hides_nor_invents_a_stuck_marking(
     assert bool(full.stuck) == bool(small.stuck), f"seed {seed}"
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 6), st.integers(0, 4))
 def test_reduction_hides_only_growth_that_drains_by_itself(seed: int, gates: int, extra: int) -> None:
     """A loop that sends a token off to an end each round does no harm; one that feeds itself does."""

@@ -32,31 +32,31 @@ def play(net: Net, draw: st.DrawFn, *, reload: bool = False, steps: int = 1_000)
     return game, graph
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(nets(), st.data())
 def test_every_marking_is_one_that_the_specification_allows(net: Net, data: st.DataObject) -> None:
     play(net, data.draw)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(nets(kinds=INCLUSIVE, hub=Kind.INCLUSIVE), st.data())
 def test_an_inclusive_join_fires_when_no_token_can_still_come(net: Net, data: st.DataObject) -> None:
     play(net, data.draw)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(nets(kinds=COMPLEX, hub=Kind.COMPLEX), st.data(), st.booleans())
 def test_a_complex_gateway_is_activated_and_reset(net: Net, data: st.DataObject, reload: bool) -> None:
     play(net, data.draw, reload=reload)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(nets(), st.data())
 def test_a_narrow_snapshot_sees_enough(net: Net, data: st.DataObject) -> None:
     play(net, data.draw, reload=True)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(ANY, st.data(), st.integers(1, 5), st.booleans())
 def test_tokens_that_rest_on_their_way_change_nothing(
     net: Net, data: st.DataObject, steps: int, reload: bool
@@ -64,7 +64,7 @@ def test_tokens_that_rest_on_their_way_change_nothing(
     play(net.without_links(), data.draw, steps=steps, reload=reload)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     st.one_of(rich_nets(), rich_nets(COMPLEX, Kind.COMPLEX), rich_nets(INCLUSIVE, Kind.INCLUSIVE)), st.data()
 )
@@ -72,7 +72,7 @@ def test_quantities_links_boundary_events_terminations_and_resets(net: Net, data
     play(net, data.draw, reload=flag(data.draw))
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(st.one_of(nets(), rich_nets(), rich_nets(COMPLEX, Kind.COMPLEX)), st.data())
 def test_what_was_proved_sound_never_deadlocks(net: Net, data: st.DataObject) -> None:
     game, graph = play(net, data.draw)

@@ -1,7 +1,7 @@
 """Every scenario on a whole engine: on SQLite and PostgreSQL, with an engine that is forgotten after each
 step, and with two engines that take turns on one database.
 
-The written ones always on SQLite, every fourth with one of the two ways, and every third of a folder on
+The written ones always on SQLite, every sixth with one of the two ways, and every fourth of a folder on
 PostgreSQL with two engines; of the generated ones a sample. All in all ways, on both, are marked slow.
 """
 
@@ -22,10 +22,10 @@ from bpm_engine.engine import Engine
 WRITTEN = list(read_scenarios(Path(__file__).parent))
 GENERATED = template_scenarios()
 SOME, FEW = GENERATED[::12], GENERATED[::40]
-THIRD = [
+QUARTER = [
     scenario
     for _, folder in groupby(WRITTEN, lambda scenario: scenario.id.partition("/")[0])
-    for scenario in list(folder)[::3]
+    for scenario in list(folder)[::4]
 ]
 Choice = Callable[[Engines], Callable[[], Engine]]
 WAYS: dict[str, Choice] = {
@@ -49,7 +49,7 @@ def test_scenario_on_sqlite(scenario: Scenario, engines_on_sqlite: Engines) -> N
 
 @pytest.mark.parametrize(
     ("scenario", "way"),
-    [(scenario, list(WAYS)[number % len(WAYS)]) for number, scenario in enumerate(WRITTEN[::4])],
+    [(scenario, list(WAYS)[number % len(WAYS)]) for number, scenario in enumerate(WRITTEN[::6])],
     ids=lambda value: value if isinstance(value, str) else value.id,
 )
 def test_scenario_with_changing_engines_on_sqlite(
@@ -67,7 +67,7 @@ def test_every_scenario_with_changing_engines_on_sqlite(
     _play(scenario, engines_on_sqlite, choice)
 
 
-@pytest.mark.parametrize("scenario", [*THIRD, *FEW], ids=lambda scenario: scenario.id)
+@pytest.mark.parametrize("scenario", [*QUARTER, *FEW], ids=lambda scenario: scenario.id)
 def test_scenario_on_postgresql(scenario: Scenario, engines_on_postgresql: Engines) -> None:
     _play(scenario, engines_on_postgresql, lambda engines: engines.either)
 
