@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import sqlalchemy as sa
-from support.databases import ALL
+from support.databases import MEMORY, SHARED
 from support.faulty import faults_of, persistent_clients
 
 from bpm_engine import Config, Engine
@@ -16,6 +16,8 @@ from bpm_engine.store.invariants import LIVENESS
 from bpm_engine.testing import ManualClock
 
 Opening = Callable[..., Engine]
+# In memory there is the file's code without the file; the tests of the test kit are all there.
+DAILY = [*SHARED, pytest.param(MEMORY, marks=pytest.mark.slow)]
 IDLE = {invariant.name for invariant in LIVENESS}  # no service runs here, so nothing need be alive
 
 
@@ -34,7 +36,7 @@ def _persistence() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=ALL)
+@pytest.fixture(params=DAILY)
 def opening(
     request: pytest.FixtureRequest, url_of: Callable[[str], str], clock: ManualClock
 ) -> Iterator[Opening]:

@@ -22,8 +22,9 @@ from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.schema import metadata
 from bpm_engine.store.store import Store, connect
 
-ALL = ("postgresql", "sqlite file", "sqlite memory")
 SHARED = ("postgresql", "sqlite file")  # that several processes can share
+MEMORY = "sqlite memory"
+ALL = (*SHARED, MEMORY)
 
 
 def migrated(url: str) -> None:
