@@ -342,6 +342,11 @@ class Call:
     business_key: Expression | None = None
     inherit_business_key: bool = False
 
+    @property
+    def constant(self) -> str | None:
+        """What it calls; None: only a run can tell."""
+        return str(self.called.evaluate({})) if self.called.is_constant else None
+
 
 Spec = (
     Start
@@ -508,7 +513,11 @@ class Graph:
         handlers = self.scopes[scope_id].handlers
         if thrower not in handlers:
             return handlers
-        starts = (self.nodes[node_id].spec for node_id in self.scopes[thrower].starts)
-        if any(isinstance(start, Start) and start.interrupting for start in starts):
+        if self.interrupts(thrower):
             return ()
         return tuple(handler for handler in handlers if handler != thrower)
+
+    def interrupts(self, handler: str) -> bool:
+        """Whether an event sub-process ends what else runs in its scope."""
+        starts = (self.nodes[node_id].spec for node_id in self.scopes[handler].starts)
+        return any(isinstance(start, Start) and start.interrupting for start in starts)

@@ -118,8 +118,8 @@ def _warn_of_calls(session: Session, path: Path, graphs: Sequence[Graph]) -> Non
 def _calls(graph: Graph) -> Iterator[tuple[str, str]]:
     """Of each call activity, what it calls; where only a run can tell, nothing."""
     for node in graph.nodes.values():
-        if isinstance(node.spec, Call) and node.spec.called.is_constant:
-            yield node.element, str(node.spec.called.evaluate({}))
+        if isinstance(node.spec, Call) and (key := node.spec.constant) is not None:
+            yield node.element, key
 
 
 def _warn(session: Session, path: Path, words: str) -> None:

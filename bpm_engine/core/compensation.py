@@ -9,7 +9,7 @@ when the former is done; each is used once. Whoever asked waits, and the records
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -127,10 +127,16 @@ def records_inside(marking: Marking, instance_id: str, outer: Iterable[Scope]) -
 
 
 def _lies_in(marking: Marking, row: CompensationRecord, places: Container[str]) -> bool:
+    return any(scope.id in places for scope in _around(marking, row))
+
+
+def _around(marking: Marking, row: CompensationRecord) -> Iterator[Scope]:
+    """From the scope in which the activity completed outwards."""
     place: str | None = row.scope_id
-    while place is not None and place not in places:
-        place = marking.draft.scope(place).parent_id
-    return place is not None
+    while place is not None:
+        scope = marking.draft.scope(place)
+        yield scope
+        place = scope.parent_id
 
 
 def proceed(marking: Marking, requester: Token) -> None:
@@ -349,15 +355,6 @@ def _undone_beside(marking: Marking, requester: Token) -> list[Json]:
     return [
         row.node_id
         for row in sorted(undone, key=lambda row: row.order)
-        if row.status is CompensationStatus.COMPLETED and not _is_inside(marking, row, requester)
+        if row.status is CompensationStatus.COMPLETED
+        and all(scope.token_id != requester.id for scope in _around(marking, row))
     ]
-
-
-def _is_inside(marking: Marking, row: CompensationRecord, token: Token) -> bool:
-    place: str | None = row.scope_id
-    while place is not None:
-        scope = marking.draft.scope(place)
-        if scope.token_id == token.id:
-            return True
-        place = scope.parent_id
-    return False

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bpm_engine.bpmn.graph import Catch, EventChoice, Kind, Node, Repeat, Start, Work
+from bpm_engine.bpmn.graph import Catch, EventChoice, Kind, Node, Repeat, Work
 from bpm_engine.core.correspondence import Correspondence
 from bpm_engine.core.resets import CONSUMED, RESET
 from bpm_engine.core.state import (
@@ -310,8 +310,7 @@ class _Planner:
         """An interrupting event sub-process runs: no other listens any more."""
         here = (token.node_id for token in self._marked.tokens if token.scope_id == scope.id)
         running = [node_id for node_id in here if _is_event_scope(self._source.scopes.get(node_id))]
-        starts = (self._source.nodes[s].spec for each in running for s in self._source.scopes[each].starts)
-        return any(isinstance(spec, Start) and spec.interrupting for spec in starts)
+        return any(map(self._source.interrupts, running))
 
     # -------------------------------------------------------------- compensation
 

@@ -188,10 +188,7 @@ class Terrain:
 
 
 def _called_key(node: Node) -> str | None:
-    """Which process a call activity calls; None where only a run can tell."""
-    if not isinstance(node.spec, bpmn.Call) or not node.spec.called.is_constant:
-        return None
-    return str(node.spec.called.evaluate({}))
+    return node.spec.constant if isinstance(node.spec, bpmn.Call) else None
 
 
 def _compensating(graph: Graph) -> Iterator[Place]:
