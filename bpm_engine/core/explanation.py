@@ -12,6 +12,7 @@ from datetime import datetime
 
 from bpm_engine.bpmn.graph import GATEWAYS, ErrorEvent, EscalationEvent, Graph, Kind, Node
 from bpm_engine.core import outlook
+from bpm_engine.core.compensation import UNDONE
 from bpm_engine.core.external import is_external, topic_in
 from bpm_engine.core.lifecycle import HALTED_INSTANCES
 from bpm_engine.core.retry import WORKER_LOST
@@ -111,7 +112,10 @@ def _incident(scene: Scene, token: Token) -> Reason:
     retrying = f"a retry, when the cause is repaired: bpm retry {token.id}"
     skipping = f"skipping it with a result: bpm skip {token.id}"
     released = [retrying, skipping, "moving the token elsewhere"]
-    if token.waiting_for is Waiting.JOIN:
+    if undone := error.get(UNDONE):
+        text += f"; undone: {', '.join(map(str, undone))}"
+        released = ["moving the token to the step with which it shall begin again"]
+    elif token.waiting_for is Waiting.JOIN:
         seen = _outlook(scene, token)
         missing = seen.missing
         text += f" ({outlook.words(scene.graph, _node(scene, token), _join(scene, token), seen)})"

@@ -174,6 +174,22 @@ def test_an_incident_at_a_gateway_is_not_to_be_skipped() -> None:
     )
 
 
+def test_the_failed_step_of_an_undone_saga_can_only_be_moved() -> None:
+    body = ENDS + '<serviceTask id="book" bpm:compensate="book_undone"/>' + tasks("pay")
+    file = bpmn(body + path("start", "book", "pay", "end"), process='isExecutable="true" bpm:saga="true"')
+    engine = TestEngine(file, handlers=dict.fromkeys(("book", "book_undone"), lambda work: None))
+
+    @engine.handler("pay", retry=Retry(attempts=1))
+    def pay(work: Work) -> None:
+        raise ValueError("no money")
+
+    instance = engine.start("p")
+    engine.run_until_idle()
+    (token,) = engine.instances.explain(instance.id).tokens
+    assert token.text == "an incident: ValueError: no money; undone: book"
+    assert token.released_by == ("moving the token to the step with which it shall begin again",)
+
+
 def test_a_suspended_instance_must_go_on_first(engine: Engine) -> None:
     engine.deploy(HOUR)
     engine.deploy(WORK)
