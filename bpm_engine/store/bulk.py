@@ -9,6 +9,9 @@ from the same columns and the same values, so that there is one description of e
 
 The members of a WITH see none of each other's rows and run in no particular order, so no two of them may
 change the same row. Foreign keys are checked when all have run.
+
+Which tables a batch writes, and in which forms, differs from batch to batch: a busy engine meets hundreds of
+combinations. So each member is translated by itself, once, and a statement is their texts in a row.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache, reduce
-from operator import add, itemgetter
+from functools import lru_cache
+from itertools import count
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -36,6 +40,8 @@ NOW = sa.bindparam("now", type_=Instant)
 ONE = sa.literal_column("1", sa.Integer())
 PREFIX = "given_"  # a parameter must not have the name of a column that is set
 MANY = 200  # rows of one table, from which on arrays are cheaper
+COMBINATIONS = 200  # of writes, whose statements are kept as text
+_numbers = count()
 
 Values = Mapping[str, sa.ColumnElement[Any]]
 Row = msgspec.Struct | Sequence[object]
@@ -72,6 +78,20 @@ class Form(NamedTuple):
 FEW = Form(is_many=False, is_usual=False)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Member:
+    """A write in one form, spelt for a server, as a part of a statement that writes several tables."""
+
+    name: str
+    text: str
+    fenced: bool
+    conversions: Mapping[str, Callable[[Any], Any]]  # of its parameters, where they need one
+
+    def converted(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        convert = self.conversions
+        return {name: convert[name](value) if name in convert else value for name, value in values.items()}
+
+
 class Bulk:
     """A write of rows with these columns. `row` makes one of a record whose fields are not just these.
     `fenced`: it may leave rows out, and its rows are counted.
@@ -93,13 +113,28 @@ class Bulk:
         self._each = each
         self._implied = implied
         self.fenced = fenced
+        self._name = f"rows_{next(_numbers)}"  # of its parameters: no other write has the same
         self._conversions: dict[str, list[Conversion]] = {}
         self._prepared: dict[tuple[str, frozenset[int]], _Prepared] = {}
+        self._members: dict[tuple[str, Form], _Member] = {}
 
-    def member(self, number: int, form: Form) -> sa.CTE:
-        """Of a statement that writes several tables: its rows come in the parameters of that number."""
-        whole = self.statement(_parameter(number), form)
-        return (whole.returning(ONE) if self.fenced else whole).cte(f"written_{number}")
+    def member(self, dialect: Dialect, form: Form) -> _Member:
+        """Of a statement that writes several tables."""
+        key = dialect.name, form
+        if key not in self._members:
+            self._members[key] = self._translated(dialect, form)
+        return self._members[key]
+
+    def _translated(self, dialect: Dialect, form: Form) -> _Member:
+        whole = self.statement(self._name, form)
+        compiled = (whole.returning(ONE) if self.fenced else whole).compile(dialect=dialect)
+        assert isinstance(compiled, SQLCompiler)
+        processors = (
+            (name, bound.type.dialect_impl(dialect).bind_processor(dialect))
+            for name, bound in compiled.binds.items()
+        )
+        conversions = {name: convert for name, convert in processors if convert is not None}
+        return _Member(self._name, compiled.string, self.fenced, conversions)
 
     def statement(self, parameter: str = "given", form: Form = FEW) -> sa.Insert | sa.Update:
         """For this table alone."""
@@ -115,14 +150,14 @@ class Bulk:
     def form(self, given: Sequence[Row], now: datetime, *, is_many: bool) -> Form:
         return Form(is_many=is_many, is_usual=self._implied.holds(given, now))
 
-    def parameters(self, given: Sequence[Row], number: int, form: Form) -> dict[str, object]:
-        """For the member of that number."""
-        name = _parameter(number)
+    def parameters(self, given: Sequence[Row], form: Form) -> dict[str, object]:
+        """For the member of that form."""
         if not form.is_many:
-            return {name: to_json(given if self._row is None else [self._row(record) for record in given])}
+            rows = given if self._row is None else [self._row(record) for record in given]
+            return {self._name: to_json(rows)}
         implied = self._implied.columns if form.is_usual else {}
         return {
-            column_parameter(name, column): values
+            column_parameter(self._name, column): values
             for column, values in zip(self._columns, self._transposed(given), strict=True)
             if column.name not in implied
         }
@@ -210,30 +245,25 @@ def _one_by_one(tx: Transaction, writes: Sequence[Write]) -> int:
 
 def _together(tx: Transaction, writes: Sequence[Write]) -> int:
     now = tx.now()
+    dialect = tx.connection.dialect
     is_many = any(len(each.rows) >= MANY for each in writes)
-    forms = tuple((each.bulk, each.bulk.form(each.rows, now, is_many=is_many)) for each in writes)
-    values: dict[str, object] = {"now": now}
-    for number, (each, (bulk, form)) in enumerate(zip(writes, forms, strict=True)):
-        values |= bulk.parameters(each.rows, number, form)
-    passed: int = tx.execute(_statement(forms), values).scalar_one()
+    members: list[_Member] = []
+    values: dict[str, object] = {}
+    for each in writes:
+        form = each.bulk.form(each.rows, now, is_many=is_many)
+        member = each.bulk.member(dialect, form)
+        members.append(member)
+        values |= member.converted({"now": now, **each.bulk.parameters(each.rows, form)})
+    passed: int = tx.connection.exec_driver_sql(_joined(*members), values).scalar_one()
     return passed
 
 
-@lru_cache(maxsize=1_000)
-def _statement(bulks: tuple[tuple[Bulk, Form], ...]) -> sa.Select[int]:
-    """Batches of one kind write the same tables, so that the same few statements come again and again."""
-    members = [bulk.member(number, form) for number, (bulk, form) in enumerate(bulks)]
-    counts = [
-        sa.select(sa.func.count()).select_from(member).scalar_subquery()
-        for member, (bulk, _) in zip(members, bulks, strict=True)
-        if bulk.fenced
-    ]
-    passed = reduce(add, counts, sa.literal_column("0", sa.Integer()))
-    return sa.select(passed).add_cte(*members)
-
-
-def _parameter(number: int) -> str:
-    return f"rows_{number}"
+@lru_cache(COMBINATIONS)
+def _joined(*members: _Member) -> str:
+    """The statement of which these are the parts. It answers how many rows have passed their fences."""
+    written = ", ".join(f"{member.name} AS ({member.text})" for member in members)
+    passed = [f"(SELECT count(*) FROM {member.name})" for member in members if member.fenced]  # noqa: S608 - names of ours
+    return f"WITH {written} SELECT {' + '.join(passed) or '0'}"
 
 
 def inserting(

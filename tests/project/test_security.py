@@ -36,6 +36,9 @@ SQL_FROM_NAMES = {
     ("store/bulk.py", "tx.connection.exec_driver_sql(prepared.text, values)"): (
         "compiled by SQLAlchemy from our own tables; the values are bound"
     ),
+    ("store/bulk.py", "tx.connection.exec_driver_sql(_joined(*members), values)"): (
+        "several such, in one WITH"
+    ),
     ("store/security.py", "connection.exec_driver_sql(statement)"): "policies, one per table of our schema",
 }
 PUT_TOGETHER = {
