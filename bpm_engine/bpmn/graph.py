@@ -30,7 +30,7 @@ import networkx as nx
 
 from bpm_engine.bpmn.expressions import Expression, Script
 from bpm_engine.bpmn.frozen import FrozenDict
-from bpm_engine.bpmn.model import FormField
+from bpm_engine.bpmn.settings import FormField
 
 
 class Kind(StrEnum):

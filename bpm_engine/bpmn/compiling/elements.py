@@ -16,6 +16,7 @@ from bpm_engine.bpmn.compiling.tasks import Meaning, Tasks
 from bpm_engine.bpmn.compiling.texts import Texts
 from bpm_engine.bpmn.expressions import Notation, compile_expression
 from bpm_engine.bpmn.graph import Kind
+from bpm_engine.bpmn.settings import Settings
 from bpm_engine.problems import error
 
 EVENT_WITHOUT_TRIGGER = error(
@@ -250,7 +251,7 @@ def _is_event_sub_process(node: model.Activity) -> bool:
     return isinstance(node, model.SubProcess) and node.triggered_by_event
 
 
-def _passing(spec: graph.Call, settings: model.Settings, inputs: Mappings, outputs: Mappings) -> graph.Call:
+def _passing(spec: graph.Call, settings: Settings, inputs: Mappings, outputs: Mappings) -> graph.Call:
     """Mappings stand for everything, unless everything is asked for as well."""
     into, back = settings.pass_all_inputs, settings.pass_all_outputs
     return replace(

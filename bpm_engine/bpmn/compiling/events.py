@@ -15,6 +15,8 @@ from bpm_engine.bpmn.compiling.correlation import Correlation
 from bpm_engine.bpmn.compiling.data import variable_name
 from bpm_engine.bpmn.compiling.texts import Texts
 from bpm_engine.bpmn.expressions import Expression
+from bpm_engine.bpmn.settings import NO_SETTINGS, Settings
+from bpm_engine.bpmn.text import Text
 from bpm_engine.problems import Findings, error, warning
 
 MESSAGE_UNNAMED = warning(
@@ -58,7 +60,7 @@ class Events:
         self,
         definition: model.EventDefinition,
         owner: model.Element,
-        settings: model.Settings = model.NO_SETTINGS,
+        settings: Settings = NO_SETTINGS,
         *,
         throws: bool,
     ) -> graph.EventSpec | None:
@@ -94,7 +96,7 @@ class Events:
         self,
         reference: str | None,
         owner: model.Element,
-        settings: model.Settings,
+        settings: Settings,
         *,
         payload: str | None = None,
     ) -> graph.MessageEvent:
@@ -116,7 +118,7 @@ class Events:
         self, message: model.Message | None, reference: str | None, owner: model.Element
     ) -> Expression:
         if message and message.name.strip():
-            return self.texts.template(model.Text(message.name.strip(), line=message.line), message)
+            return self.texts.template(Text(message.name.strip(), line=message.line), message)
         stand_in = reference or owner.id
         self._report_unnamed(owner, f"the message has no name; {stand_in!r} stands in")
         return self.texts.template(stand_in, owner)
@@ -127,7 +129,7 @@ class Events:
     def _signal_name(self, definition: model.SignalDefinition, owner: model.Element) -> Expression:
         signal = self.definitions.signals.get(definition.signal or "")
         if signal and signal.name.strip():
-            return self.texts.template(model.Text(signal.name.strip(), line=signal.line), signal)
+            return self.texts.template(Text(signal.name.strip(), line=signal.line), signal)
         stand_in = definition.signal or owner.id
         self.findings.add(
             SIGNAL_UNNAMED.at(
@@ -139,7 +141,7 @@ class Events:
     # -------------------------------------------------------------- timers and conditions
 
     def _timer(
-        self, definition: model.TimerDefinition, owner: model.Element, settings: model.Settings
+        self, definition: model.TimerDefinition, owner: model.Element, settings: Settings
     ) -> graph.TimerEvent | None:
         if definition.kind == "none" or definition.text is None:
             self.findings.add(
@@ -168,7 +170,7 @@ class Events:
         self,
         definition: model.ErrorDefinition,
         owner: model.Element,
-        settings: model.Settings,
+        settings: Settings,
         throws: bool,
     ) -> graph.ErrorEvent:
         declared = self.definitions.errors.get(definition.error or "")

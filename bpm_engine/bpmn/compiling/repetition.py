@@ -26,6 +26,7 @@ from bpm_engine.bpmn.compiling.events import Events
 from bpm_engine.bpmn.compiling.texts import Texts
 from bpm_engine.bpmn.expressions import Expression, ExpressionError
 from bpm_engine.bpmn.graph import Kind
+from bpm_engine.bpmn.text import Text
 from bpm_engine.problems import error
 
 REPETITION_WITHOUT_COUNT = error(
@@ -162,7 +163,7 @@ class Repetition:
         return self._variable(item, activity) if item else None
 
     def _variable(self, name: str, activity: model.Activity) -> Expression:
-        return self._texts.expression(model.Text(name, line=activity.line), activity)
+        return self._texts.expression(Text(name, line=activity.line), activity)
 
     def _source(self, activity: model.Activity, reference: str) -> str:
         """The variable that a collection is read from: of a data input that is a mere copy, the original.
