@@ -10,10 +10,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bpm_engine.bpmn import graph, model
+from bpm_engine.bpmn import model
 from bpm_engine.bpmn.compiling.correlation import Correlation
 from bpm_engine.bpmn.compiling.data import variable_name
 from bpm_engine.bpmn.compiling.texts import Texts
+from bpm_engine.bpmn.events import (
+    CancelEvent,
+    CompensationEvent,
+    ConditionEvent,
+    ErrorEvent,
+    EscalationEvent,
+    EventSpec,
+    MessageEvent,
+    SignalEvent,
+    TerminateEvent,
+    TimerEvent,
+)
 from bpm_engine.bpmn.expressions import Expression
 from bpm_engine.bpmn.settings import NO_SETTINGS, Settings
 from bpm_engine.bpmn.text import Text
@@ -48,7 +60,7 @@ class Events:
     texts: Texts
     findings: Findings
 
-    def specs(self, event: model.Event, *, throws: bool) -> tuple[graph.EventSpec, ...]:
+    def specs(self, event: model.Event, *, throws: bool) -> tuple[EventSpec, ...]:
         """The event's triggers or results; links are flows and compensation boundaries are handlers."""
         return tuple(
             spec
@@ -63,7 +75,7 @@ class Events:
         settings: Settings = NO_SETTINGS,
         *,
         throws: bool,
-    ) -> graph.EventSpec | None:
+    ) -> EventSpec | None:
         match definition:
             case model.MessageDefinition(message=None) if throws:
                 self._report_unnamed(owner, "the event names no message and sends nothing")
@@ -73,20 +85,20 @@ class Events:
             case model.TimerDefinition():
                 return self._timer(definition, owner, settings)
             case model.SignalDefinition():
-                return graph.SignalEvent(self._signal_name(definition, owner))
+                return SignalEvent(self._signal_name(definition, owner))
             case model.ErrorDefinition():
                 return self._error(definition, owner, settings, throws)
             case model.EscalationDefinition():
                 code = self._escalation_code(definition, throws)
-                return graph.EscalationEvent(code, settings.error_code_variable)
+                return EscalationEvent(code, settings.error_code_variable)
             case model.ConditionalDefinition():
                 return self._condition(definition, owner)
             case model.CompensateDefinition():
-                return graph.CompensationEvent(definition.activity, definition.wait_for_completion)
+                return CompensationEvent(definition.activity, definition.wait_for_completion)
             case model.TerminateDefinition():
-                return graph.TerminateEvent()
+                return TerminateEvent()
             case model.CancelDefinition():
-                return graph.CancelEvent()
+                return CancelEvent()
             case _:
                 return None
 
@@ -99,12 +111,12 @@ class Events:
         settings: Settings,
         *,
         payload: str | None = None,
-    ) -> graph.MessageEvent:
+    ) -> MessageEvent:
         message = self.definitions.messages.get(reference or "")
         key = settings.correlation_key or (message.correlation_key if message else None)
         matched = tuple((m.name, self.texts.expression(m.value, owner)) for m in settings.match)
         correlation = Correlation(self.process, self.definitions, self.texts, self.findings)
-        return graph.MessageEvent(
+        return MessageEvent(
             name=self._message_name(message, reference, owner),
             correlation_key=self.texts.optional(key, owner),
             match=matched + (tuple(correlation.bound(message, owner)) if message else ()),
@@ -142,13 +154,13 @@ class Events:
 
     def _timer(
         self, definition: model.TimerDefinition, owner: model.Element, settings: Settings
-    ) -> graph.TimerEvent | None:
+    ) -> TimerEvent | None:
         if definition.kind == "none" or definition.text is None:
             self.findings.add(
                 TIMER_WITHOUT_TIME.at("the timer has no time", element_id=owner.id, line=owner.line)
             )
             return None
-        return graph.TimerEvent(
+        return TimerEvent(
             kind=definition.kind,
             expression=self.texts.time(definition.text, definition.kind, owner),
             catch_up=settings.catch_up or self.process.settings.catch_up or "once",
@@ -156,13 +168,13 @@ class Events:
 
     def _condition(
         self, definition: model.ConditionalDefinition, owner: model.Element
-    ) -> graph.ConditionEvent | None:
+    ) -> ConditionEvent | None:
         if definition.condition is None or not definition.condition.source.strip():
             self.findings.add(
                 CONDITION_EVENT_EMPTY.at("the condition is empty", element_id=owner.id, line=owner.line)
             )
             return None
-        return graph.ConditionEvent(self.texts.expression(definition.condition, owner))
+        return ConditionEvent(self.texts.expression(definition.condition, owner))
 
     # -------------------------------------------------------------- errors and escalations
 
@@ -172,12 +184,12 @@ class Events:
         owner: model.Element,
         settings: Settings,
         throws: bool,
-    ) -> graph.ErrorEvent:
+    ) -> ErrorEvent:
         declared = self.definitions.errors.get(definition.error or "")
         code = (declared.code or "").strip() or None if declared else definition.error
         if throws and code is None and declared:
             code = declared.name or declared.id
-        return graph.ErrorEvent(
+        return ErrorEvent(
             code=code,
             code_variable=settings.error_code_variable,
             message_variable=settings.error_message_variable,

@@ -14,6 +14,7 @@ from typing import Literal
 from bpm_engine.bpmn import graph, model
 from bpm_engine.bpmn.compiling.events import Events
 from bpm_engine.bpmn.compiling.texts import Texts, notation_of
+from bpm_engine.bpmn.events import MessageEvent
 from bpm_engine.bpmn.frozen import FrozenDict
 from bpm_engine.bpmn.graph import Kind, Spec
 from bpm_engine.bpmn.text import Text
@@ -62,7 +63,7 @@ class Tasks:
                 self.warn_ignored_topic(task)
                 return Kind.PASS, None
 
-    def work(self, node: model.FlowNode, topic: str, sends: graph.MessageEvent | None = None) -> graph.Work:
+    def work(self, node: model.FlowNode, topic: str, sends: MessageEvent | None = None) -> graph.Work:
         settings = node.settings
         return graph.Work(
             topic=topic,
