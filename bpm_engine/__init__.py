@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         TokenView,
     )
     from bpm_engine.api.walks import BatchOutcome, BatchProgress, BatchReport
-    from bpm_engine.bpmn.model import FormField
+    from bpm_engine.bpmn.settings import FormField
     from bpm_engine.config import Config
     from bpm_engine.engine import Engine
     from bpm_engine.errors import (

@@ -13,7 +13,8 @@ from bpm_engine.api.sources import read_source
 from bpm_engine.api.views import Deployment, definition_view
 from bpm_engine.bpmn import load
 from bpm_engine.bpmn.document import Limits, decoded
-from bpm_engine.bpmn.graph import Graph, MessageEvent, Node, SignalEvent, TimerEvent
+from bpm_engine.bpmn.events import MessageEvent, SignalEvent, TimerEvent
+from bpm_engine.bpmn.graph import Graph, Node
 from bpm_engine.bpmn.load import Loaded
 from bpm_engine.core import starting, timing
 from bpm_engine.core.state import SubscriptionKind

@@ -12,7 +12,7 @@ from bpm_engine.errors import NotFoundError
 from bpm_engine.services.outbox import ENGINE_TYPES, PREFIX
 from bpm_engine.store import outbox, search
 from bpm_engine.store.pages import MAX_LIMIT
-from bpm_engine.store.schema import OutboxStatus
+from bpm_engine.store.statuses import OutboxStatus
 from bpm_engine.store.values import identifier
 
 logger = logging.getLogger("bpm_engine.audit")

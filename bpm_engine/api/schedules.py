@@ -16,7 +16,7 @@ from bpm_engine.core.timing import CatchUp
 from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.services.schedules import upcoming
 from bpm_engine.store import lookup, search, timers
-from bpm_engine.store.schema import ScheduleStatus
+from bpm_engine.store.statuses import ScheduleStatus
 from bpm_engine.store.timers import Schedule
 from bpm_engine.store.transaction import Transaction
 

@@ -17,7 +17,7 @@ from bpm_engine.api.caller import Caller, missing
 from bpm_engine.api.filters import TaskFilters, task_filter
 from bpm_engine.api.views import CommentView, Page, TaskView, comment_view, task_view
 from bpm_engine.bpmn.graph import Human
-from bpm_engine.bpmn.model import FormField
+from bpm_engine.bpmn.settings import FormField
 from bpm_engine.core.changes import Applied
 from bpm_engine.core.state import HumanTask, LogKind, TaskStatus, Variables
 from bpm_engine.core.stimuli import TaskChange, TaskChanged, TaskCommented, TaskCompleted

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
-from bpm_engine.bpmn.model import FormField
+from bpm_engine.bpmn.settings import FormField
 from bpm_engine.core.external import topic_in
 from bpm_engine.core.state import Instance, LogEntry, TaskStatus, Token, TokenState, Variables
 from bpm_engine.problems import Problem

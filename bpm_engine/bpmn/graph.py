@@ -28,9 +28,10 @@ from typing import Literal
 
 import networkx as nx
 
+from bpm_engine.bpmn.events import EventSpec, MessageEvent
 from bpm_engine.bpmn.expressions import Expression, Script
 from bpm_engine.bpmn.frozen import FrozenDict
-from bpm_engine.bpmn.model import FormField
+from bpm_engine.bpmn.settings import FormField
 
 
 class Kind(StrEnum):
@@ -62,87 +63,6 @@ class Kind(StrEnum):
 WAITING_KINDS = frozenset({Kind.CATCH, Kind.EVENT_CHOICE, Kind.HUMAN})  # that open waits of their own
 GATEWAYS = frozenset(
     {Kind.CHOICE, Kind.PARALLEL, Kind.INCLUSIVE, Kind.COMPLEX, Kind.GATHER, Kind.EVENT_CHOICE}
-)
-
-
-# ------------------------------------------------------------------ events, apart from their position
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationKey:
-    """A correlation key of a conversation (8.4.2): the variable that keeps its values, and for each of its
-    properties where a message carries it."""
-
-    variable: str
-    properties: tuple[tuple[str, tuple[str, ...]], ...]  # name -> path in the payload
-
-
-@dataclass(frozen=True, slots=True)
-class MessageEvent:
-    name: Expression
-    correlation_key: Expression | None = None
-    match: tuple[tuple[str, Expression], ...] = ()  # path in the payload -> expected value
-    payload_variable: str | None = None
-    keys: tuple[ConversationKey, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TimerEvent:
-    kind: Literal["date", "duration", "cycle"]
-    expression: Expression  # a constant text or an expression giving text, date or duration
-    catch_up: Literal["once", "all", "skip"] = "once"
-
-
-@dataclass(frozen=True, slots=True)
-class SignalEvent:
-    name: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorEvent:
-    code: str | None  # None catches every code; thrown, it is caught only by those who catch every code
-    code_variable: str | None = None
-    message_variable: str | None = None
-    message: Expression | None = None  # throw: what the error says
-
-
-@dataclass(frozen=True, slots=True)
-class EscalationEvent:
-    code: str | None
-    code_variable: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ConditionEvent:
-    condition: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class CompensationEvent:
-    activity: str | None = None  # throw: only this activity; node id, the REPEAT when it has one
-    wait: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class CancelEvent:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class TerminateEvent:
-    pass
-
-
-EventSpec = (
-    MessageEvent
-    | TimerEvent
-    | SignalEvent
-    | ErrorEvent
-    | EscalationEvent
-    | ConditionEvent
-    | CompensationEvent
-    | CancelEvent
-    | TerminateEvent
 )
 
 

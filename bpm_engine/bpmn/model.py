@@ -3,9 +3,9 @@
 `parse` turns a checked document into a `Definitions`; `compile` turns each of its processes into a
 graph. The model stays close to the file (a task with a loop marker is one `Task` with a `loop`), so
 that drawing, checking and reporting speak the author's words. Settings of the engine, whichever
-dialect they were written in, are already the same: see `Settings`.
+dialect they were written in, are already the same (`settings`).
 
-Texts that are expressions stay texts here; `compile` compiles them.
+Texts that are expressions stay texts here (`text`); `compile` compiles them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bpm_engine.bpmn.diagram import Diagram
 from bpm_engine.bpmn.frozen import FrozenDict
-
-EMPTY: Mapping[str, str] = FrozenDict()
-
-TEMPLATE = "template"
-"""Language of a text that is taken literally, unless it holds `${…}` / `#{…}` or begins with `=`."""
+from bpm_engine.bpmn.settings import NO_SETTINGS, Settings
+from bpm_engine.bpmn.text import Text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,107 +28,6 @@ class Element:
     name: str = ""
     documentation: str = ""
     line: int = 0
-
-
-# ------------------------------------------------------------------ engine settings (bpm: and the dialects)
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A text of the file that is compiled later, with the language its author declared."""
-
-    source: str
-    language: str = ""  # expressionLanguage / scriptFormat / "feel", "juel", TEMPLATE, "" = by its look
-    line: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class VariableMapping:
-    """`<bpm:input name= value=>` or `<bpm:output …>`: evaluate `value`, store as `name`."""
-
-    name: str
-    value: Text
-
-
-@dataclass(frozen=True, slots=True)
-class RetrySettings:
-    attempts: int | None = None
-    kind: Literal["fixed", "linear", "exponential"] | None = None
-    base: str | None = None
-    max: str | None = None
-    jitter: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FormField:
-    name: str
-    type: str = "string"  # string, number, integer, boolean, date, enum
-    required: bool = False
-    label: str = ""
-    values: tuple[str, ...] = ()
-    default: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    condition: Text
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Engine settings of one element, whichever dialect they came from. None: not set."""
-
-    topic: str | None = None
-    handler_source: str = ""  # which attribute gave the topic, for `bpm show`
-    external: bool = False
-    retry: RetrySettings | None = None
-    lease: str | None = None
-    priority: Text | None = None
-    on_failure: Literal["fail", "suspend"] | None = None
-    async_before: bool = False
-    async_after: bool = False
-    properties: Mapping[str, str] = field(default_factory=lambda: EMPTY)
-    inputs: tuple[VariableMapping, ...] = ()
-    outputs: tuple[VariableMapping, ...] = ()
-    emit: str | None = None
-    compensate_topic: str | None = None
-    saga: bool = False
-    result_variable: str | None = None
-    expression: Text | None = None  # camunda:expression, zeebe:script: evaluated by the engine itself
-    assignee: Text | None = None
-    candidate_users: Text | None = None
-    candidate_groups: Text | None = None
-    due_date: Text | None = None
-    follow_up_date: Text | None = None
-    form_key: str | None = None
-    fields: tuple[FormField, ...] = ()
-    guards: tuple[Guard, ...] = ()
-    correlation_key: Text | None = None
-    match: tuple[VariableMapping, ...] = ()
-    payload_variable: str | None = None
-    collection: Text | None = None
-    element_variable: str | None = None
-    output_collection: str | None = None
-    output_element: Text | None = None
-    called_version: str | None = None  # "latest" | "deployment" | a number
-    called_version_tag: str | None = None
-    inherit_business_key: bool = False
-    business_key: Text | None = None
-    pass_all_inputs: bool | None = None  # call activity; None: all when there is no mapping
-    pass_all_outputs: bool | None = None
-    activate: Text | None = None  # ad-hoc: "all", "none" or an expression that gives ids
-    deadline: str | None = None
-    version_tag: str | None = None
-    retention: str | None = None
-    catch_up: Literal["once", "all", "skip"] | None = None
-    max_tokens: int | None = None
-    error_code_variable: str | None = None  # receives the code of a caught error or escalation
-    error_message_variable: str | None = None
-    loop_counter_base: int = 0  # zeebe counts from 1
-
-
-NO_SETTINGS = Settings()
 
 
 # ------------------------------------------------------------------ root elements
@@ -484,46 +381,6 @@ class Collaboration(Element):
     participants: tuple[Participant, ...] = ()
     message_flows: tuple[MessageFlow, ...] = ()
     correlation_keys: tuple[CorrelationKey, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    x: float
-    y: float
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    element: str
-    box: Box
-    label: Box | None = None
-    horizontal: bool = True  # pools and lanes
-    expanded: bool = True  # sub-processes
-    marker_visible: bool = True  # exclusive gateways
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    element: str
-    points: tuple[Point, ...]
-    label: Box | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Diagram:
-    """One BPMNDiagram of the diagram interchange."""
-
-    plane: str  # element the plane shows: a process, collaboration or sub-process
-    shapes: tuple[Shape, ...]
-    edges: tuple[Edge, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from bpm_engine.bpmn.dialects.survey import survey
 from bpm_engine.bpmn.document import BPMN, Document
 from bpm_engine.bpmn.frozen import FrozenDict
 from bpm_engine.bpmn.model import (
-    TEMPLATE,
     Association,
     CorrelationProperty,
     Definitions,
@@ -29,7 +28,6 @@ from bpm_engine.bpmn.model import (
     Message,
     Process,
     Signal,
-    Text,
 )
 from bpm_engine.bpmn.parsing.activities import GLOBAL_TASK_TAGS, global_task
 from bpm_engine.bpmn.parsing.collaboration import (
@@ -44,6 +42,7 @@ from bpm_engine.bpmn.parsing.diagram import diagrams, notes
 from bpm_engine.bpmn.parsing.events import DEFINITIONS, event_definition
 from bpm_engine.bpmn.parsing.identities import Identities
 from bpm_engine.bpmn.parsing.reading import Reading, children, optional_flag, tag_of
+from bpm_engine.bpmn.text import TEMPLATE, Text
 from bpm_engine.problems import Findings, Problem
 
 Parsed = TypeVar("Parsed", bound="Element | CorrelationProperty")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bpm_engine.bpmn.graph import TimerEvent, Work
+from bpm_engine.bpmn.events import TimerEvent
+from bpm_engine.bpmn.graph import Work
 from bpm_engine.core import incidents, propagation, triggering, waits
 from bpm_engine.core.agenda import Step
 from bpm_engine.core.changes import APPLIED, Outcome, Refused, Stale

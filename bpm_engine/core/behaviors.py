@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bpm_engine.bpmn.graph import ErrorEvent, EscalationEvent, EventSpec, MessageEvent, Repeat, SignalEvent
+from bpm_engine.bpmn.events import ErrorEvent, EscalationEvent, EventSpec, MessageEvent, SignalEvent
+from bpm_engine.bpmn.graph import Repeat
 from bpm_engine.core import answers, propagation, throwing
 from bpm_engine.core.behaviours.events import message_to_send
 from bpm_engine.core.changes import Refused

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bpm_engine.bpmn.graph import Boundary, Graph, Node, SignalEvent, Start
+from bpm_engine.bpmn.events import SignalEvent
+from bpm_engine.bpmn.graph import Boundary, Graph, Node, Start
 from bpm_engine.core import throwing, triggering, waits
 from bpm_engine.core.effects import Broadcast, SendSignal
 from bpm_engine.core.state import (

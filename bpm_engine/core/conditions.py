@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from bpm_engine.bpmn.events import ConditionEvent
 from bpm_engine.bpmn.expressions import ExpressionError
-from bpm_engine.bpmn.graph import ConditionEvent, Kind
+from bpm_engine.bpmn.graph import Kind
 from bpm_engine.core import data_sets, triggering, waits
 from bpm_engine.core.state import (
     LogKind,

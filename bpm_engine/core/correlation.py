@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from bpm_engine.bpmn.graph import ConversationKey
+from bpm_engine.bpmn.events import ConversationKey
 from bpm_engine.core.state import Json, Variables
 
 

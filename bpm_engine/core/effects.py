@@ -15,7 +15,8 @@ from datetime import datetime
 
 import msgspec
 
-from bpm_engine.bpmn.graph import EventSpec, Flow
+from bpm_engine.bpmn.events import EventSpec
+from bpm_engine.bpmn.graph import Flow
 from bpm_engine.core.context import Resolved
 from bpm_engine.core.state import Json, Variables
 

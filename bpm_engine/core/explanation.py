@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from bpm_engine.bpmn.graph import GATEWAYS, ErrorEvent, EscalationEvent, Graph, Kind, Node
+from bpm_engine.bpmn.events import ErrorEvent, EscalationEvent
+from bpm_engine.bpmn.graph import GATEWAYS, Graph, Kind, Node
 from bpm_engine.core import outlook
 from bpm_engine.core.compensation import UNDONE
 from bpm_engine.core.external import is_external, topic_in

@@ -6,7 +6,7 @@ from datetime import date
 
 from bpm_engine.bpmn.expressions import ExpressionError, parse_datetime
 from bpm_engine.bpmn.graph import Human
-from bpm_engine.bpmn.model import FormField
+from bpm_engine.bpmn.settings import FormField
 from bpm_engine.core.changes import Refused
 from bpm_engine.core.state import Json, Variables
 from bpm_engine.core.variables import View

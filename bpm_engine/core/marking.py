@@ -1,12 +1,13 @@
 """The interpreter: the only code that moves tokens.
 
-Behaviours decide, this module carries out. An agenda of small steps (enter, complete, leave, close) is
-worked off until every token rests; it is iterative, so loops of any length run in bounded memory. A
-step is atomic: if anything in it faults, the draft is taken back to the step's beginning and the token
-becomes an incident. When the agenda is empty, `settle` lets inclusive joins fire and finds deadlocks.
+Behaviours decide, this module carries out; the table of their effects is in `performing`. An agenda of
+small steps (enter, complete, leave, close) is worked off until every token rests; it is iterative, so
+loops of any length run in bounded memory. A step is atomic: if anything in it faults, the draft is taken
+back to the step's beginning and the token becomes an incident. When the agenda is empty, `settle` lets
+inclusive joins fire and finds deadlocks.
 
-What concerns waits, joins, scopes, repetitions, calls, errors and compensation lives in a module each;
-they all write through `TokenRows.put`, which keeps lifecycle and counters right for every element.
+What concerns leaving, waits, joins, scopes, repetitions, calls, errors and compensation lives in a module
+each; they all write through `TokenRows.put`, which keeps lifecycle and counters right for every element.
 """
 
 from __future__ import annotations
@@ -18,71 +19,17 @@ from msgspec.structs import replace
 
 from bpm_engine.bpmn.expressions import ExpressionError
 from bpm_engine.bpmn.graph import Flow, Kind
-from bpm_engine.core import (
-    adhoc,
-    broadcasting,
-    calls,
-    compensation,
-    conditions,
-    data_sets,
-    incidents,
-    joins,
-    propagation,
-    repetition,
-    scopes,
-    throwing,
-    transactions,
-    waits,
-)
+from bpm_engine.core import conditions, data_sets, incidents, joins, repetition, scopes, throwing, waits
 from bpm_engine.core.agenda import Step
 from bpm_engine.core.behaviours import ENTER, RESUME
-from bpm_engine.core.behaviours.flows import leaving_flows
 from bpm_engine.core.context import Context, Definitions
 from bpm_engine.core.draft import Draft
-from bpm_engine.core.effects import (
-    AskPerson,
-    Assign,
-    Await,
-    AwaitSelection,
-    AwaitTurn,
-    Begin,
-    Broadcast,
-    Call,
-    CancelTransaction,
-    Choose,
-    Compensate,
-    CompleteAdHoc,
-    Consume,
-    Defer,
-    Done,
-    Effect,
-    Ended,
-    Escalate,
-    Fault,
-    Finish,
-    Happened,
-    LeaveTransaction,
-    OfferWork,
-    OpenLoop,
-    OpenRepetition,
-    OpenScope,
-    Park,
-    Proceed,
-    RaiseError,
-    SendMessage,
-    Take,
-    Terminate,
-    Trigger,
-)
+from bpm_engine.core.effects import Done, Effect, Ended, Fault, Happened, Trigger
 from bpm_engine.core.history import Journal
+from bpm_engine.core.leaving import complete, complete_token, leave, write_outputs
 from bpm_engine.core.lifecycle import COMPLETED, READY, TERMINAL_TOKENS
-from bpm_engine.core.state import (
-    Json,
-    LogKind,
-    Phase,
-    Token,
-    Variables,
-)
+from bpm_engine.core.performing import PERFORM
+from bpm_engine.core.state import Json, LogKind, Phase, Token, Variables
 from bpm_engine.core.token_rows import TokenRows, onward
 from bpm_engine.core.variables import write
 from bpm_engine.core.visit import Visit
@@ -91,7 +38,7 @@ Ts = TypeVarTuple("Ts")
 ANSWERS = frozenset({Done, Happened})
 
 # The words that every move needs: a name of the module is read twenty times faster than a member of an Enum.
-UNENTERED, INSIDE = Phase.ENTER, Phase.INSIDE
+INSIDE = Phase.INSIDE
 ENTERED, PASSED = LogKind.ENTERED, LogKind.COMPLETED
 ENTERING, CLOSING = Step.ENTER, Step.CLOSE
 REPEAT = Kind.REPEAT
@@ -236,19 +183,19 @@ class Marking(TokenRows):
         if not node.outputs:
             if result and (kept := write(self.draft, visit.graph, token.scope_id, token, result)):
                 visit.token = self.put(token, local={**(token.local or {}), **kept})
-            _complete(self, visit, result)
+            complete(self, visit, result)
             return
         if result:
             visit.token = self.put(visit.token, local={**(visit.token.local or {}), **result})
         if visit.is_answered:
             self.queue(Step.COMPLETE, visit.token.id)
         else:
-            _complete(self, visit, None)
+            complete(self, visit, None)
 
     def passed(self, visit: Visit, told: Variables | None = None) -> None:
         """The node is done and its token does not go on by itself: an end event, a gateway, a throw that ends
         with its surroundings. `told`: for the history."""
-        data = _write_outputs(self, visit) if visit.node.outputs else None
+        data = write_outputs(self, visit) if visit.node.outputs else None
         self.journal.log(PASSED, visit.token, {**(told or {}), **({"output": data} if data else {})} or None)
         if visit.node.emit is not None:
             throwing.emit(self, visit, visit.node.emit)
@@ -351,166 +298,8 @@ def _enter(marking: Marking, token: Token) -> None:
         PERFORM[type(effect)](marking, visit, effect)
 
 
-def _complete_token(marking: Marking, token: Token) -> None:
-    _complete(marking, marking.visit(token), None)
-
-
-def _complete(marking: Marking, visit: Visit, data: Variables | None) -> None:
-    """Outputs are evaluated inside and written from outside; then the activity can be compensated.
-
-    `data`: what the node produced, for the history; with outputs it is what they make of it.
-    """
-    node, token = visit.node, visit.token
-    if node.outputs:
-        data = _write_outputs(marking, visit)
-        token = visit.token
-    entry = marking.journal.log(PASSED, token, {"output": data} if data else None)
-    if node.is_activity:
-        if node.undo is not None or visit.ended_scope is not None:
-            compensation.record(marking, visit, entry.seq)
-        if marking.context.step_events:
-            told = {"node_id": node.id, "name": node.name, "token_id": token.id}
-            marking.journal.publish(entry, "activity.completed", told)
-    if node.emit is not None:
-        throwing.emit(marking, visit, node.emit)
-    if node.async_after or marking.is_halted(token.instance_id):
-        _rest_leaving(marking, token)
-    elif node.way is not None:
-        marking.go_on(visit, token, node.way)
-    else:
-        marking.queue(Step.LEAVE, token.id)
-
-
-def _write_outputs(marking: Marking, visit: Visit) -> Variables:
-    node, token = visit.node, visit.token
-    data = (
-        visit.mapped(node.outputs, changing=True)
-        if node.data is None
-        else data_sets.outputs(visit, node.data)
-    )
-    kept = write(marking.draft, visit.graph, token.scope_id, None, data)
-    if kept:
-        visit.token = marking.put(token, local={**(token.local or {}), **kept})
-    return data
-
-
-def _rest_leaving(marking: Marking, token: Token) -> None:
-    marking.put(
-        token,
-        state=READY,
-        phase=Phase.LEAVE,
-        waiting_for=None,
-        topic=None,
-        held=marking.is_halted(token.instance_id),
-        lease_owner=None,
-        lease_until=None,
-    )
-
-
-def _leave(marking: Marking, token: Token) -> None:
-    if marking.is_halted(token.instance_id):
-        _rest_leaving(marking, token)
-        return
-    visit = marking.visit(token)
-    if visit.node.outgoing:
-        marking.take(token, leaving_flows(visit))
-    else:
-        _end_path(marking, visit)
-
-
-def _end_path(marking: Marking, visit: Visit) -> None:
-    """No way on: an end event, a repeated node, a compensation handler, an event sub-process."""
-    token = visit.token
-    if token.loop_index is not None:
-        repetition.item_done(marking, visit)
-    elif token.compensates is not None:
-        compensation.handler_done(marking, token)
-    else:
-        marking.end(token)
-
-
 _STEPS: dict[Step, tuple[Phase, Callable[[Marking, Token], None]]] = {
     Step.ENTER: (Phase.ENTER, _enter),
-    Step.COMPLETE: (Phase.COMPLETE, _complete_token),
-    Step.LEAVE: (Phase.LEAVE, _leave),
-}
-
-
-# ------------------------------------------------------------------ effects
-
-
-def _take(marking: Marking, visit: Visit, effect: Take) -> None:
-    marking.passed(visit)
-    marking.take(visit.token, effect.flows)
-
-
-def _assign(marking: Marking, visit: Visit, effect: Assign) -> None:
-    marking.assign(visit, effect.values)
-
-
-def _finish(marking: Marking, visit: Visit, effect: Finish) -> None:
-    marking.finish(visit, effect.result)
-
-
-def _consume(marking: Marking, visit: Visit, effect: Consume) -> None:
-    marking.passed(visit)
-    _end_path(marking, visit)
-
-
-def _defer(marking: Marking, visit: Visit, effect: Defer) -> None:
-    marking.deferred.append(visit.token.id)
-
-
-def _offer_work(marking: Marking, visit: Visit, effect: OfferWork) -> None:
-    token = visit.token
-    offered = replace(
-        token,
-        version=marking.next_version(token),
-        phase=INSIDE,
-        state=READY,
-        topic=effect.topic,
-        priority=effect.priority,
-    )
-    marking.stay(visit, offered)
-
-
-def _terminate(marking: Marking, visit: Visit, effect: Terminate) -> None:
-    """The scope then completes normally (decision 13)."""
-    scope = marking.draft.scope(visit.token.scope_id)
-    marking.passed(visit)
-    scopes.cancel_tokens(marking, scope, spared=visit.token.id)
-    waits.close_handlers(marking, scope)
-    marking.end(visit.token)
-
-
-Perform = Callable[[Marking, Visit, Any], None]
-
-PERFORM: dict[type[Effect], Perform] = {
-    Take: _take,
-    Assign: _assign,
-    Finish: _finish,
-    Consume: _consume,
-    Defer: _defer,
-    Park: joins.park,
-    OfferWork: _offer_work,
-    AskPerson: waits.ask_person,
-    Await: waits.wait,
-    Choose: waits.choose,
-    OpenScope: scopes.open_inner,
-    OpenRepetition: repetition.open_body,
-    OpenLoop: repetition.open_loop,
-    Begin: adhoc.begin,
-    AwaitSelection: adhoc.await_selection,
-    AwaitTurn: adhoc.await_turn,
-    Proceed: adhoc.proceed,
-    CompleteAdHoc: adhoc.complete,
-    Call: calls.call,
-    SendMessage: throwing.send_message,
-    Broadcast: broadcasting.broadcast,
-    RaiseError: propagation.raise_error,
-    Escalate: propagation.escalate,
-    Compensate: compensation.begin,
-    CancelTransaction: transactions.cancel,
-    LeaveTransaction: transactions.leave,
-    Terminate: _terminate,
+    Step.COMPLETE: (Phase.COMPLETE, complete_token),
+    Step.LEAVE: (Phase.LEAVE, leave),
 }

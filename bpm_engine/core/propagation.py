@@ -15,8 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bpm_engine.bpmn.events import ErrorEvent, EscalationEvent, EventSpec
 from bpm_engine.bpmn.expressions import ExpressionError, to_json
-from bpm_engine.bpmn.graph import Boundary, ErrorEvent, EscalationEvent, EventSpec, Graph, Node, Start
+from bpm_engine.bpmn.graph import Boundary, Graph, Node, Start
 from bpm_engine.core import incidents, scopes, waits
 from bpm_engine.core.effects import Escalate, RaiseError
 from bpm_engine.core.lifecycle import TERMINAL_TOKENS

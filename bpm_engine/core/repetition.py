@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bpm_engine.bpmn.graph import EventSpec, Repeat
+from bpm_engine.bpmn.events import EventSpec
+from bpm_engine.bpmn.graph import Repeat
 from bpm_engine.core import behaviors, scopes
 from bpm_engine.core.behaviours.activities import LOOP_COUNTER, goes_on
 from bpm_engine.core.draft import Touched

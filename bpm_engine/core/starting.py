@@ -12,18 +12,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from bpm_engine.bpmn.events import ConditionEvent, EventSpec, SignalEvent
 from bpm_engine.bpmn.expressions import ExpressionError, parse_duration
-from bpm_engine.bpmn.graph import (
-    Catch,
-    ConditionEvent,
-    EventChoice,
-    EventSpec,
-    Graph,
-    Kind,
-    Node,
-    SignalEvent,
-    Start,
-)
+from bpm_engine.bpmn.graph import Catch, EventChoice, Graph, Kind, Node, Start
 from bpm_engine.core import calls, triggering, waits
 from bpm_engine.core.behaviours.events import keys_of, payload_of
 from bpm_engine.core.changes import APPLIED, Outcome, Refused, Stale

@@ -13,8 +13,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from bpm_engine.bpmn.events import TimerEvent
 from bpm_engine.bpmn.expressions import Cycle, Duration, Value, parse_cycle, parse_datetime, parse_duration
-from bpm_engine.bpmn.graph import TimerEvent
 from bpm_engine.core.effects import Fault
 from bpm_engine.core.state import Timer, TimerStatus
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bpm_engine.bpmn.graph import Boundary, CancelEvent, Graph, Node
+from bpm_engine.bpmn.events import CancelEvent
+from bpm_engine.bpmn.graph import Boundary, Graph, Node
 from bpm_engine.core import compensation, scopes, waits
 from bpm_engine.core.effects import CancelTransaction, LeaveTransaction
 from bpm_engine.core.state import ScopeState, Token, TokenState, Waiting

@@ -11,23 +11,19 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bpm_engine.bpmn.expressions import Expression, Value, to_json
-from bpm_engine.bpmn.graph import (
-    Boundary,
+from bpm_engine.bpmn.events import (
     CancelEvent,
-    Catch,
     CompensationEvent,
     ConditionEvent,
     ErrorEvent,
     EscalationEvent,
     EventSpec,
-    Graph,
     MessageEvent,
-    Node,
     SignalEvent,
-    Start,
     TimerEvent,
 )
+from bpm_engine.bpmn.expressions import Expression, Value, to_json
+from bpm_engine.bpmn.graph import Boundary, Catch, Graph, Node, Start
 from bpm_engine.bpmn.graph import Scope as ScopeSpec
 from bpm_engine.core import correlation
 from bpm_engine.core.draft import Touched

@@ -28,7 +28,6 @@ from bpm_engine.core.stimuli import (
     Stimulus,
     WorkFailed,
 )
-from bpm_engine.crash import declare
 from bpm_engine.handlers import NO_SECRETS, Handler, Handlers
 from bpm_engine.secrets import Secrets
 from bpm_engine.services.about import Fields, about_claim
@@ -62,9 +61,6 @@ EXECUTING = TokenState.EXECUTING
 TURNS = 8  # of claims while there is more than fits: one of them begins at the end of the queue
 GRACE = 1.0  # seconds for async handlers that were cancelled at the end of a drain
 ROOM = 0.05  # seconds to wait for places before looking around again
-
-BEFORE = declare("handler.before", "the handler is about to run")
-RETURNED = declare("handler.returned", "the handler has returned, nothing is handed in")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from bpm_engine.errors import ConflictError, UnavailableError
 from bpm_engine.services.committer import Committer
 from bpm_engine.services.step import Submission, new_id
 from bpm_engine.store import timers
-from bpm_engine.store.schema import ScheduleStatus
+from bpm_engine.store.statuses import ScheduleStatus
 from bpm_engine.store.store import Store
 from bpm_engine.store.timers import Schedule
 from bpm_engine.store.transaction import Transaction

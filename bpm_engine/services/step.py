@@ -32,7 +32,7 @@ from bpm_engine.services.intake import Incoming
 from bpm_engine.store import changes as writing
 from bpm_engine.store import messages, signals, trees
 from bpm_engine.store.notifications import News
-from bpm_engine.store.schema import DeliveryStatus
+from bpm_engine.store.statuses import DeliveryStatus
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.trees import Roots
 from bpm_engine.store.work import Work, claim_on

@@ -38,8 +38,9 @@ from bpm_engine.store.bulk import (
 from bpm_engine.store.messages import buffer_thrown
 from bpm_engine.store.records import Shape
 from bpm_engine.store.rows import merged
-from bpm_engine.store.schema import OutboxStatus, fixed, process_instance, scope, token
+from bpm_engine.store.schema import process_instance, scope, token
 from bpm_engine.store.signals import fan_out
+from bpm_engine.store.statuses import OutboxStatus, fixed
 from bpm_engine.store.timers import unpark_timers
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Json

@@ -6,15 +6,8 @@ import sqlalchemy as sa
 
 from bpm_engine.core.lifecycle import TERMINAL_INSTANCES
 from bpm_engine.core.state import InstanceStatus, SubscriptionKind, SubscriptionStatus
-from bpm_engine.store.schema import (
-    MessageStatus,
-    fixed,
-    message,
-    process_definition,
-    process_instance,
-    still,
-    subscription,
-)
+from bpm_engine.store.schema import message, process_definition, process_instance, subscription
+from bpm_engine.store.statuses import MessageStatus, fixed, still
 from bpm_engine.store.transaction import Transaction
 
 TENANT = sa.bindparam("tenant", type_=sa.Text())

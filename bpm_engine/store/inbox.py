@@ -13,7 +13,8 @@ from bpm_engine.core.state import SubscriptionKind, SubscriptionStatus
 from bpm_engine.store import rows
 from bpm_engine.store.messages import StartSubscription
 from bpm_engine.store.rows import id_source, row_source
-from bpm_engine.store.schema import MessageStatus, fixed, message, still, subscription
+from bpm_engine.store.schema import message, subscription
+from bpm_engine.store.statuses import MessageStatus, fixed, still
 from bpm_engine.store.transaction import Transaction
 
 

@@ -16,7 +16,8 @@ import sqlalchemy as sa
 from bpm_engine.core.state import Token, TokenState, Variables
 from bpm_engine.store.pages import Key, Page, Paging, newest_or_oldest
 from bpm_engine.store.records import TOKEN
-from bpm_engine.store.schema import fixed, process_instance, scope, token
+from bpm_engine.store.schema import process_instance, scope, token
+from bpm_engine.store.statuses import fixed
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.values import is_row
 

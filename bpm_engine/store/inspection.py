@@ -40,7 +40,6 @@ from bpm_engine.store.records import (
 from bpm_engine.store.rows import id_source
 from bpm_engine.store.schema import (
     compensation_record,
-    fixed,
     human_task,
     parallel_join,
     process_instance,
@@ -49,6 +48,7 @@ from bpm_engine.store.schema import (
     timer,
     token,
 )
+from bpm_engine.store.statuses import fixed
 from bpm_engine.store.transaction import Transaction
 
 R = TypeVar("R", bound=OwnedRecord)

@@ -27,24 +27,19 @@ from bpm_engine.core.state import (
     Waiting,
 )
 from bpm_engine.store.schema import (
-    ENDED,
-    GONE,
-    HALTED,
-    MessageStatus,
     compensation_record,
     execution_log,
-    fixed,
     human_task,
     message,
     parallel_join,
     process_definition,
     process_instance,
     scope,
-    still,
     subscription,
     timer,
     token,
 )
+from bpm_engine.store.statuses import ENDED, GONE, HALTED, MessageStatus, fixed, still
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Instant
 

@@ -24,16 +24,15 @@ from bpm_engine.store.records import COMPENSATION, INSTANCE, JOIN, SCOPE, SUBSCR
 from bpm_engine.store.rows import id_source, row_source
 from bpm_engine.store.schema import (
     compensation_record,
-    fixed,
     human_task,
     parallel_join,
     process_instance,
     scope,
-    still,
     subscription,
     timer,
     token,
 )
+from bpm_engine.store.statuses import fixed, still
 from bpm_engine.store.types import Id
 
 GIVEN = id_source()

@@ -25,16 +25,8 @@ from bpm_engine.core.state import (
 from bpm_engine.store import rows
 from bpm_engine.store.records import Shape
 from bpm_engine.store.rows import contains, id_source, row_source
-from bpm_engine.store.schema import (
-    DeliveryStatus,
-    MessageStatus,
-    delivery,
-    fixed,
-    message,
-    process_instance,
-    still,
-    subscription,
-)
+from bpm_engine.store.schema import delivery, message, process_instance, subscription
+from bpm_engine.store.statuses import DeliveryStatus, MessageStatus, fixed, still
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import EPOCH, Id, Instant
 

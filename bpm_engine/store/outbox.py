@@ -19,7 +19,8 @@ from bpm_engine.core.state import Variables
 from bpm_engine.store import rows
 from bpm_engine.store.records import Shape
 from bpm_engine.store.rows import id_source, row_source
-from bpm_engine.store.schema import OutboxStatus, event_outbox, fixed, still
+from bpm_engine.store.schema import event_outbox
+from bpm_engine.store.statuses import OutboxStatus, fixed, still
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Id, Instant, Unreadable
 

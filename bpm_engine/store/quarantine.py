@@ -16,7 +16,8 @@ from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import InstanceStatus, LogEntry, LogKind, OutboxEvent, TokenState, Waiting
 from bpm_engine.store import changes, trees
 from bpm_engine.store.loading import members
-from bpm_engine.store.schema import GONE, fixed, process_instance, scope, token
+from bpm_engine.store.schema import process_instance, scope, token
+from bpm_engine.store.statuses import GONE, fixed
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Id, Instant, Json
 

@@ -20,12 +20,9 @@ from bpm_engine.store import rows
 from bpm_engine.store.loading import is_below
 from bpm_engine.store.rows import id_source
 from bpm_engine.store.schema import (
-    ENDED,
-    DeliveryStatus,
     compensation_record,
     delivery,
     execution_log,
-    fixed,
     human_task,
     parallel_join,
     process_instance,
@@ -34,6 +31,7 @@ from bpm_engine.store.schema import (
     timer,
     token,
 )
+from bpm_engine.store.statuses import ENDED, DeliveryStatus, fixed
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Id, Instant
 from bpm_engine.store.values import identifier

@@ -12,14 +12,23 @@ so the key-share lock of the check meets nobody.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint
 
 from bpm_engine.core import state
-from bpm_engine.store.types import LATEST, Choice, Flag, Id, Instant, Json, Large
+from bpm_engine.store.columns import choice, instant, owned, readable, times
+from bpm_engine.store.statuses import (
+    HALTED,
+    DeliveryStatus,
+    MessageStatus,
+    OutboxStatus,
+    ScheduleStatus,
+    fixed,
+    still_text,
+)
+from bpm_engine.store.types import Flag, Id, Json, Large
 
 metadata = sa.MetaData(
     naming_convention={
@@ -31,91 +40,7 @@ metadata = sa.MetaData(
     }
 )
 
-
-class MessageStatus(StrEnum):
-    BUFFERED = "Buffered"  # waits for a subscription until it expires
-    CONSUMED = "Consumed"  # its id is remembered until then: the inbox
-    EXPIRED = "Expired"
-
-
-class DeliveryStatus(StrEnum):
-    PENDING = "Pending"
-    DONE = "Done"
-    FAILED = "Failed"
-
-
-class OutboxStatus(StrEnum):
-    PENDING = "Pending"
-    PUBLISHED = "Published"
-    DEAD = "Dead"
-
-
-class ScheduleStatus(StrEnum):
-    ACTIVE = "Active"
-    PAUSED = "Paused"
-    ENDED = "Ended"  # its last firing is over, or a newer version replaced it
-
-
-ENDED = (state.InstanceStatus.COMPLETED, state.InstanceStatus.CANCELLED)
-HALTED = (state.InstanceStatus.FAILED, state.InstanceStatus.SUSPENDED)
-GONE = (state.TokenState.COMPLETED, state.TokenState.CANCELLED)
 HOT_ROWS = {"postgresql_with": {"fillfactor": 70}}  # room on the page for the next version of a row
-
-
-def fixed(member: StrEnum) -> sa.ColumnElement[Any]:
-    """A status written into the statement: with a parameter in its place no partial index could be chosen."""
-    return sa.literal_column(f"'{member}'")
-
-
-def still(first: StrEnum, status: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
-    """Has this status, said by the ones that it has not. PostgreSQL keeps no statistics of statuses (see
-    migration 0002). Then it takes a value for one in 200 and would rather walk through all that waits than
-    look up a few of it; but it takes nearly all for different from two values.
-    """
-    return status.not_in([fixed(each) for each in _others(first)])
-
-
-def _others(first: StrEnum) -> list[StrEnum]:
-    return [each for each in type(first) if each is not first]
-
-
-def _still(first: StrEnum) -> str:
-    """The same as text, for partial indexes."""
-    return f"status NOT IN ({', '.join(str(fixed(each)) for each in _others(first))})"
-
-
-def _choice(
-    name: str, members: type[StrEnum], *, nullable: bool = False
-) -> tuple[Column[StrEnum], CheckConstraint]:
-    """With a CHECK, spelt out: SQLite would build a table for an IN list anew with every row."""
-    condition = " OR ".join(f"{name} = '{member}'" for member in members)
-    return Column(name, Choice(members), nullable=nullable), CheckConstraint(condition, name=name)
-
-
-def _instant(name: str, *, nullable: bool = True) -> Column[object]:
-    return Column(name, Instant, nullable=nullable)
-
-
-def _times() -> tuple[Column[object], Column[object]]:
-    """Kept by every statement that writes, from its bound `now`."""
-    return _instant("created_at", nullable=False), _instant("updated_at", nullable=False)
-
-
-def _readable(*names: str) -> CheckConstraint:
-    """Python cannot read a year beyond 9999, and one such row would spoil every batch it is in."""
-    limit = sa.literal(LATEST, Instant)
-    return CheckConstraint(
-        sa.and_(*(sa.column(name, Instant) < limit for name in names)), name="readable_times"
-    )
-
-
-def _owned() -> tuple[Column[str], Column[str], Column[str], Column[str]]:
-    return (
-        Column("id", Id, primary_key=True),
-        Column("tenant_id", Text, nullable=False),
-        Column("instance_id", Id, ForeignKey("process_instance.id", ondelete="CASCADE"), nullable=False),
-        Column("root_instance_id", Id, nullable=False),
-    )
 
 
 def _table(name: str, *parts: sa.schema.SchemaItem, **options: Any) -> Table:
@@ -141,9 +66,9 @@ process_definition = _table(
     Column("content_hash", Text, nullable=False),
     Column("deployment_id", Id, nullable=False),
     Column("deployed_by", Text),
-    _instant("created_at", nullable=False),
+    instant("created_at", nullable=False),
     # All that may change: a deleted version is hidden, and keeps its number for ever.
-    _instant("deleted_at"),
+    instant("deleted_at"),
     Column("deleted_by", Text),
     UniqueConstraint("tenant_id", "key", "version"),
 )
@@ -159,7 +84,7 @@ process_instance = _table(
     Column("definition_id", Id, nullable=False),
     Column("definition_key", Text, nullable=False),
     Column("definition_version", Integer, nullable=False),
-    *_choice("status", state.InstanceStatus),
+    *choice("status", state.InstanceStatus),
     Column("business_key", Text),
     Column("subject", Text),
     Column("correlation_id", Text),
@@ -169,19 +94,19 @@ process_instance = _table(
     Column("version", Integer, nullable=False),
     Column("retention", Large),
     Column("error", Json),
-    _instant("started_at", nullable=False),
-    _instant("ended_at"),
-    _instant("purge_at"),
-    _instant("purged_at"),
-    _instant("deleted_at"),
+    instant("started_at", nullable=False),
+    instant("ended_at"),
+    instant("purge_at"),
+    instant("purged_at"),
+    instant("deleted_at"),
     Column("deleted_by", Text),
     Column("delete_reason", Text),
-    *_times(),
+    *times(),
     # The rule of deletion as data, so that it needs no clock: see the trigger in the first migration.
     CheckConstraint(
         "purged_at IS NULL OR (status IN ('Completed', 'Cancelled') AND purged_at >= purge_at)", name="purged"
     ),
-    _readable("started_at"),
+    readable("started_at"),
 )
 # A top instance is found by its id, so most instances are not in it.
 _partial("process_instance_tree_idx", process_instance, ("root_instance_id",), "depth > 0")
@@ -237,11 +162,11 @@ _partial("process_instance_purged_idx", process_instance, ("id",), "depth = 0 AN
 
 scope = _table(
     "scope",
-    *_owned(),
+    *owned(),
     Column("parent_id", Id),
     Column("node_id", Text, nullable=False),
     Column("token_id", Id),
-    *_choice("state", state.ScopeState),
+    *choice("state", state.ScopeState),
     Column("variables", Json, nullable=False),
     Column("loop", Json),
     Column("live", Integer, nullable=False),
@@ -252,7 +177,7 @@ scope = _table(
     Column("seq", Large, nullable=False),
     Column("population", Integer, nullable=False),
     Column("written", Json),
-    *_times(),
+    *times(),
     **HOT_ROWS,
 )
 Index("scope_instance_idx", scope.c.instance_id)
@@ -271,14 +196,14 @@ _partial(
 
 token = _table(
     "token",
-    *_owned(),
+    *owned(),
     Column("scope_id", Id, nullable=False),
     Column("node_id", Text, nullable=False),
-    *_choice("state", state.TokenState),
-    *_choice("mode", state.Mode),
-    *_choice("phase", state.Phase),
+    *choice("state", state.TokenState),
+    *choice("mode", state.Mode),
+    *choice("phase", state.Phase),
     Column("held", Flag, nullable=False),
-    *_choice("waiting_for", state.Waiting, nullable=True),
+    *choice("waiting_for", state.Waiting, nullable=True),
     Column("topic", Text),
     Column("priority", Integer, nullable=False),
     Column("attempt", Integer, nullable=False),
@@ -292,10 +217,10 @@ token = _table(
     Column("output", Json),
     Column("compensates", Id),
     Column("lease_owner", Text),
-    _instant("lease_until"),
+    instant("lease_until"),
     Column("error", Json),
-    _instant("entered_at", nullable=False),
-    *_times(),
+    instant("entered_at", nullable=False),
+    *times(),
     # The topic while the token is claimable: a token handed from handler to handler stays out of the index.
     Column(
         "ready_topic",
@@ -324,38 +249,38 @@ def claim_order(ready: sa.FromClause, *, last_first: bool = False) -> tuple[sa.C
 
 parallel_join = _table(
     "parallel_join",
-    *_owned(),
+    *owned(),
     Column("scope_id", Id, nullable=False),
     Column("node_id", Text, nullable=False),
     Column("expected", Integer, nullable=False),
     Column("joined", Integer, nullable=False),
     Column("arrivals", Json, nullable=False),
     Column("fired", Integer, nullable=False),
-    *_times(),
+    *times(),
     UniqueConstraint("scope_id", "node_id"),
 )
 Index("parallel_join_instance_idx", parallel_join.c.instance_id)
 
 timer = _table(
     "timer",
-    *_owned(),
+    *owned(),
     Column("scope_id", Id, nullable=False),
     Column("token_id", Id),
     Column("node_id", Text, nullable=False),
     Column("event", Integer, nullable=False),
-    *_choice("purpose", state.TimerPurpose),
-    _instant("due_at", nullable=False),
+    *choice("purpose", state.TimerPurpose),
+    instant("due_at", nullable=False),
     Column("cycle", Text),
     Column("remaining", Integer),
-    _instant("anchor_at"),
-    *_choice("status", state.TimerStatus),
+    instant("anchor_at"),
+    *choice("status", state.TimerStatus),
     Column("fired", Integer, nullable=False),
     # Due while its instance was halted: out of the sweep's way until the instance goes on.
     Column("parked", Flag, nullable=False, server_default=sa.text("false")),
-    *_times(),
-    _readable("due_at"),
+    *times(),
+    readable("due_at"),
 )
-SCHEDULED = _still(state.TimerStatus.SCHEDULED)
+SCHEDULED = still_text(state.TimerStatus.SCHEDULED)
 Index("timer_instance_idx", timer.c.instance_id)
 _partial("timer_due_idx", timer, ("due_at", "id"), f"{SCHEDULED} AND NOT parked")
 _partial("timer_token_idx", timer, ("token_id",), f"{SCHEDULED} AND token_id IS NOT NULL")
@@ -374,15 +299,15 @@ subscription = _table(
     Column("definition_key", Text),
     Column("node_id", Text, nullable=False),
     Column("event", Integer, nullable=False),
-    *_choice("kind", state.SubscriptionKind),
+    *choice("kind", state.SubscriptionKind),
     Column("name", Text, nullable=False),
     Column("correlation_key", Text),
     Column("match", Json),
-    *_choice("status", state.SubscriptionStatus),
-    *_times(),
+    *choice("status", state.SubscriptionStatus),
+    *times(),
     CheckConstraint("(instance_id IS NULL) = (definition_id IS NOT NULL)", name="of_instance_or_definition"),
 )
-OPEN = _still(state.SubscriptionStatus.OPEN)
+OPEN = still_text(state.SubscriptionStatus.OPEN)
 Index("subscription_instance_idx", subscription.c.instance_id)
 _partial(
     "subscription_match_idx",
@@ -401,7 +326,7 @@ _partial(
 
 human_task = _table(
     "human_task",
-    *_owned(),
+    *owned(),
     Column("scope_id", Id, nullable=False),
     Column("token_id", Id, nullable=False),
     Column("node_id", Text, nullable=False),
@@ -411,16 +336,16 @@ human_task = _table(
     Column("candidate_users", Json, nullable=False),
     Column("candidate_groups", Json, nullable=False),
     Column("priority", Integer, nullable=False),
-    _instant("due_at"),
-    _instant("follow_up_at"),
+    instant("due_at"),
+    instant("follow_up_at"),
     Column("form_key", Text),
-    *_choice("status", state.TaskStatus),
+    *choice("status", state.TaskStatus),
     Column("version", Integer, nullable=False),
-    *_times(),
-    _readable("due_at", "follow_up_at"),
+    *times(),
+    readable("due_at", "follow_up_at"),
 )
 Index("human_task_instance_idx", human_task.c.instance_id)
-TO_DO = _still(state.TaskStatus.OPEN)
+TO_DO = still_text(state.TaskStatus.OPEN)
 _partial("human_task_token_idx", human_task, ("token_id",), TO_DO)
 _partial("human_task_scope_idx", human_task, ("scope_id",), TO_DO)
 _partial("human_task_open_idx", human_task, ("tenant_id", "id"), TO_DO)
@@ -428,16 +353,16 @@ _partial("human_task_assignee_idx", human_task, ("tenant_id", "assignee", "id"),
 
 compensation_record = _table(
     "compensation_record",
-    *_owned(),
+    *owned(),
     Column("scope_id", Id, nullable=False),
     Column("node_id", Text, nullable=False),
     Column("handler_id", Text),
     Column("inner_scope_id", Id),
     Column("order", Large, nullable=False),
     Column("snapshot", Json, nullable=False),
-    *_choice("status", state.CompensationStatus),
+    *choice("status", state.CompensationStatus),
     Column("requested_by", Id),
-    *_times(),
+    *times(),
 )
 Index("compensation_record_instance_idx", compensation_record.c.instance_id)
 Index("compensation_record_scope_idx", compensation_record.c.scope_id, compensation_record.c.order)
@@ -450,12 +375,12 @@ message = _table(
     Column("correlation_key", Text),
     Column("payload", Json, nullable=False),
     Column("message_id", Text),
-    *_choice("status", MessageStatus),
-    _instant("expires_at", nullable=False),
+    *choice("status", MessageStatus),
+    instant("expires_at", nullable=False),
     Column("consumed_by", Id),
     Column("actor", Text),  # who sent it, for the history of who takes it
-    *_times(),
-    _readable("expires_at"),
+    *times(),
+    readable("expires_at"),
 )
 _partial(
     "message_inbox_key", message, ("tenant_id", "name", "message_id"), "message_id IS NOT NULL", unique=True
@@ -476,10 +401,10 @@ delivery = _table(
     Column("node_id", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("payload", Json, nullable=False),
-    *_choice("status", DeliveryStatus),
+    *choice("status", DeliveryStatus),
     Column("error", Text),
     Column("actor", Text),  # who sent the signal, for the history of who hears it
-    *_times(),
+    *times(),
 )
 Index("delivery_instance_idx", delivery.c.instance_id)
 _partial("delivery_pending_idx", delivery, ("signal_id", "subscription_id"), "status = 'Pending'")
@@ -493,8 +418,8 @@ execution_log = _table(
     Column("instance_id", Id, primary_key=True),
     Column("root_instance_id", Id, nullable=False),
     Column("seq", Large, primary_key=True, autoincrement=False),
-    *_choice("kind", state.LogKind),
-    _instant("at", nullable=False),
+    *choice("kind", state.LogKind),
+    instant("at", nullable=False),
     Column("node_id", Text),
     Column("token_id", Id),
     Column("scope_id", Id),
@@ -514,14 +439,14 @@ event_outbox = _table(
     Column("seq", Large, nullable=False),
     Column("type", Text, nullable=False),
     Column("data", Json, nullable=False),
-    _instant("at", nullable=False),
-    *_choice("status", OutboxStatus),
+    instant("at", nullable=False),
+    *choice("status", OutboxStatus),
     Column("attempts", Integer, nullable=False),
-    _instant("next_at", nullable=False),
+    instant("next_at", nullable=False),
     Column("lease_owner", Text),
     Column("error", Text),
-    _instant("published_at"),
-    _instant("updated_at", nullable=False),
+    instant("published_at"),
+    instant("updated_at", nullable=False),
 )
 _partial("event_outbox_due_idx", event_outbox, ("next_at", "id"), "status = 'Pending'")
 _partial("event_outbox_order_idx", event_outbox, ("instance_id", "seq", "id"), "status = 'Pending'")
@@ -536,16 +461,16 @@ schedule = _table(
     Column("definition_key", Text, nullable=False),
     Column("node_id", Text, nullable=False),
     Column("event", Integer, nullable=False),
-    _instant("due_at"),
+    instant("due_at"),
     Column("cycle", Text),
     Column("remaining", Integer),
-    _instant("anchor_at"),
+    instant("anchor_at"),
     Column("catch_up", Text, nullable=False),
-    *_choice("status", ScheduleStatus),
+    *choice("status", ScheduleStatus),
     Column("fired", Integer, nullable=False),
     Column("version", Integer, nullable=False),
-    *_times(),
-    _readable("due_at"),
+    *times(),
+    readable("due_at"),
 )
 _partial(
     "schedule_current_key",

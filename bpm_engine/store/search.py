@@ -33,18 +33,15 @@ from bpm_engine.store.pages import Key, Page, Paging, newest_or_oldest
 from bpm_engine.store.records import INSTANCE, LOG, SCOPE, TOKEN
 from bpm_engine.store.rows import contains, id_source
 from bpm_engine.store.schema import (
-    HALTED,
-    OutboxStatus,
-    ScheduleStatus,
     event_outbox,
     execution_log,
-    fixed,
     process_definition,
     process_instance,
     schedule,
     scope,
     token,
 )
+from bpm_engine.store.statuses import HALTED, OutboxStatus, ScheduleStatus, fixed
 from bpm_engine.store.timers import SCHEDULE, Schedule
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Json

@@ -14,15 +14,14 @@ from bpm_engine.core.state import LogKind, TokenState
 from bpm_engine.store.definitions import content_hash
 from bpm_engine.store.invariants import IS_LIVE, REPORT, TENANT, Invariant
 from bpm_engine.store.schema import (
-    OutboxStatus,
     compensation_record,
     event_outbox,
     execution_log,
-    fixed,
     process_definition,
     process_instance,
     token,
 )
+from bpm_engine.store.statuses import OutboxStatus, fixed
 from bpm_engine.store.transaction import Transaction
 
 RECOVERIES = sa.bindparam("recoveries", type_=sa.Integer())

@@ -12,7 +12,8 @@ from bpm_engine.core.state import SubscriptionKind, SubscriptionStatus, ThrownSi
 from bpm_engine.store import rows
 from bpm_engine.store.records import Shape
 from bpm_engine.store.rows import row_source
-from bpm_engine.store.schema import DeliveryStatus, delivery, fixed, still, subscription
+from bpm_engine.store.schema import delivery, subscription
+from bpm_engine.store.statuses import DeliveryStatus, fixed, still
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Id, Instant, Json
 

@@ -14,15 +14,8 @@ from bpm_engine.core.external import topic_in
 from bpm_engine.core.state import LogKind, TokenState
 from bpm_engine.store import work
 from bpm_engine.store.crowds import LIVE
-from bpm_engine.store.schema import (
-    OutboxStatus,
-    event_outbox,
-    execution_log,
-    fixed,
-    process_definition,
-    process_instance,
-    token,
-)
+from bpm_engine.store.schema import event_outbox, execution_log, process_definition, process_instance, token
+from bpm_engine.store.statuses import OutboxStatus, fixed
 from bpm_engine.store.transaction import Transaction
 
 

@@ -18,7 +18,8 @@ from bpm_engine.errors import InvalidInputError
 from bpm_engine.store.pages import Key, Page, Paging, newest_or_oldest
 from bpm_engine.store.records import TASK
 from bpm_engine.store.rows import contains
-from bpm_engine.store.schema import human_task, process_instance, scope, still
+from bpm_engine.store.schema import human_task, process_instance, scope
+from bpm_engine.store.statuses import still
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import LATEST, Instant, Json
 from bpm_engine.store.values import is_row

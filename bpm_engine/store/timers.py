@@ -18,16 +18,8 @@ from msgspec.structs import replace
 from bpm_engine.core.state import InstanceStatus, Timer, TimerStatus, TokenState
 from bpm_engine.store.records import TIMER, Shape
 from bpm_engine.store.rows import id_source, ids, row_source, rows
-from bpm_engine.store.schema import (
-    ScheduleStatus,
-    fixed,
-    process_instance,
-    schedule,
-    scope,
-    still,
-    timer,
-    token,
-)
+from bpm_engine.store.schema import process_instance, schedule, scope, timer, token
+from bpm_engine.store.statuses import ScheduleStatus, fixed, still
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import EPOCH, Id, Instant
 

@@ -26,7 +26,8 @@ from bpm_engine.store import rows
 from bpm_engine.store.database import Database
 from bpm_engine.store.records import INSTANCE, TOKEN
 from bpm_engine.store.rows import id_source, row_source
-from bpm_engine.store.schema import FOR_EXECUTORS, claim_order, fixed, process_instance, scope, still, token
+from bpm_engine.store.schema import FOR_EXECUTORS, claim_order, process_instance, scope, token
+from bpm_engine.store.statuses import fixed, still
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Id, Instant
 

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 
 from bpm_engine.bpmn import graph as bpmn
+from bpm_engine.bpmn.events import ConditionEvent, MessageEvent, TimerEvent
 from bpm_engine.bpmn.expressions import Expression, Script
 from bpm_engine.bpmn.graph import Graph, Node
 from bpm_engine.testing.shapes import Shapes
@@ -102,9 +103,7 @@ def _supplies_anything(node: Node) -> bool:
         case bpmn.Human():
             return not node.spec.fields and not node.outputs
         case bpmn.Catch(events=events) | bpmn.Boundary(events=events) | bpmn.Start(events=events):
-            return any(
-                isinstance(event, bpmn.MessageEvent) and not event.payload_variable for event in events
-            )
+            return any(isinstance(event, MessageEvent) and not event.payload_variable for event in events)
         case _:
             return False
 
@@ -179,9 +178,9 @@ def _learn_node(shapes: Shapes, graph: Graph, node: Node) -> None:
         case bpmn.Human() as spec:
             _learn_form(shapes, spec)
     for event in getattr(node.spec, "events", ()):
-        if isinstance(event, bpmn.ConditionEvent):
+        if isinstance(event, ConditionEvent):
             shapes.learn(event.condition, condition=True)
-        elif isinstance(event, bpmn.TimerEvent):
+        elif isinstance(event, TimerEvent):
             shape = shapes.reference(event.expression) if event.expression.reads else None
             if shape is not None:
                 shape.is_date = event.kind == "date"

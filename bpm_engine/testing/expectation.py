@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from bpm_engine.api.views import EventView, InstanceView
 from bpm_engine.core.state import InstanceStatus
-from bpm_engine.store.schema import OutboxStatus
+from bpm_engine.store.statuses import OutboxStatus
 from bpm_engine.testing.texts import compared, compared_variables, listed, timeline
 
 if TYPE_CHECKING:

@@ -11,6 +11,15 @@ from itertools import islice
 from typing import Any
 
 from bpm_engine.bpmn import graph as bpmn
+from bpm_engine.bpmn.events import (
+    ConditionEvent,
+    ErrorEvent,
+    EscalationEvent,
+    EventSpec,
+    MessageEvent,
+    SignalEvent,
+    TimerEvent,
+)
 from bpm_engine.bpmn.graph import Graph
 from bpm_engine.core import stimuli
 from bpm_engine.core.external import is_external, topic_in
@@ -178,7 +187,7 @@ class Robots:
             shapes = {name: self.demand.shapes.of(name) for name in sorted(node.data_reads)}
             return assignments(shapes, MOST_ANSWERS)
         event = getattr(node.spec, "events", (None,))[waiting.event]
-        if isinstance(event, bpmn.ErrorEvent | bpmn.EscalationEvent):
+        if isinstance(event, ErrorEvent | EscalationEvent):
             return iter(())  # somebody inside throws it, or nobody does
         return self._payloads(place, event, position.visible(waiting.scope_id), MOST_ANSWERS)
 
@@ -215,17 +224,17 @@ class Robots:
             }
 
     def _payloads(
-        self, place: Place, event: bpmn.EventSpec | None, seen: Variables, most: int
+        self, place: Place, event: EventSpec | None, seen: Variables, most: int
     ) -> Iterator[Variables]:
         match event:
-            case bpmn.MessageEvent(payload_variable=str() as variable):
+            case MessageEvent(payload_variable=str() as variable):
                 shape = self.demand.shapes.of(variable)
                 offers = shape.candidates() if shape.fields else [{}]
                 yield from islice((each for each in offers if isinstance(each, dict)), most)
-            case bpmn.ConditionEvent(condition=condition):
+            case ConditionEvent(condition=condition):
                 shapes = {name: self.demand.shapes.of(name) for name in sorted(condition.reads)}
                 yield from assignments(shapes, most)
-            case bpmn.TimerEvent():
+            case TimerEvent():
                 yield {}
             case _:
                 yield from self._offered(place, seen, most)
@@ -239,15 +248,15 @@ def _is_like(other: Token, token: Token) -> bool:
     return other.state is TokenState.READY and (other.node_id, other.topic) == (token.node_id, token.topic)
 
 
-def _begin(graph: Graph, node_id: str, event: bpmn.EventSpec, payload: Variables) -> Begin | None:
+def _begin(graph: Graph, node_id: str, event: EventSpec, payload: Variables) -> Begin | None:
     match event:
-        case bpmn.MessageEvent(name=name) if name.is_constant:
+        case MessageEvent(name=name) if name.is_constant:
             return Begin(graph.key, node_id, "message", str(name.evaluate({})), payload)
-        case bpmn.SignalEvent(name=name) if name.is_constant:
+        case SignalEvent(name=name) if name.is_constant:
             return Begin(graph.key, node_id, "signal", str(name.evaluate({})), payload)
-        case bpmn.TimerEvent():
+        case TimerEvent():
             return Begin(graph.key, node_id, "timer")
-        case bpmn.ConditionEvent():
+        case ConditionEvent():
             return Begin(graph.key, node_id, variables=payload)
         case _:
             return None

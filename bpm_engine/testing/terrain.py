@@ -12,11 +12,22 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bpm_engine.bpmn import graph as bpmn
-from bpm_engine.bpmn.graph import EventSpec, Graph, Kind, Node
+from bpm_engine.bpmn.events import (
+    CancelEvent,
+    CompensationEvent,
+    ConditionEvent,
+    ErrorEvent,
+    EscalationEvent,
+    EventSpec,
+    MessageEvent,
+    SignalEvent,
+    TimerEvent,
+)
+from bpm_engine.bpmn.graph import Graph, Kind, Node
 
 FAR = 1_000_000
 ANY_ERROR = "ERROR"  # thrown where every code is caught
-FROM_OUTSIDE = (bpmn.MessageEvent, bpmn.TimerEvent, bpmn.SignalEvent, bpmn.ConditionEvent)
+FROM_OUTSIDE = (MessageEvent, TimerEvent, SignalEvent, ConditionEvent)
 
 
 class Place(NamedTuple):
@@ -149,16 +160,16 @@ class Terrain:
 
     def _thrown(self, place: Place, event: EventSpec) -> Iterator[Place]:
         match event:
-            case bpmn.ErrorEvent() | bpmn.EscalationEvent():
+            case ErrorEvent() | EscalationEvent():
                 for catcher in self._catchers(place):
                     if type(catcher.event) is type(event) and _catches(catcher.event, event.code):
                         yield catcher.place
-            case bpmn.CancelEvent():
+            case CancelEvent():
                 for catcher in self._catchers(place):
-                    if isinstance(catcher.event, bpmn.CancelEvent):
+                    if isinstance(catcher.event, CancelEvent):
                         yield catcher.place
                 yield from self._undoing(place)
-            case bpmn.CompensationEvent():
+            case CompensationEvent():
                 yield from self._undoing(place)
 
     def _undoing(self, place: Place) -> Iterator[Place]:
@@ -182,7 +193,7 @@ class Terrain:
         codes = [
             catcher.event.code or ANY_ERROR
             for catcher in self._catchers(place)
-            if isinstance(catcher.event, bpmn.ErrorEvent)
+            if isinstance(catcher.event, ErrorEvent)
         ]
         return list(dict.fromkeys(codes))
 
@@ -195,12 +206,12 @@ def _compensating(graph: Graph) -> Iterator[Place]:
     for node in graph.nodes.values():
         if node.kind in (Kind.END, Kind.THROW):
             events: Sequence[EventSpec] = getattr(node.spec, "events", ())
-            if any(isinstance(event, bpmn.CancelEvent | bpmn.CompensationEvent) for event in events):
+            if any(isinstance(event, CancelEvent | CompensationEvent) for event in events):
                 yield Place(graph.key, node.id)
 
 
 def _is_error(catcher: Catcher) -> bool:
-    return isinstance(catcher.event, bpmn.ErrorEvent)
+    return isinstance(catcher.event, ErrorEvent)
 
 
 def _catches(event: EventSpec, code: str | None) -> bool:

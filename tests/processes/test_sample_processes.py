@@ -9,6 +9,7 @@ from lxml import etree
 
 from bpm_engine.bpmn import Loaded, load
 from bpm_engine.bpmn import model as m
+from bpm_engine.bpmn.diagram import Box, Point
 
 FOLDER = Path(__file__).parents[2] / "processes"
 FILES = sorted(FOLDER.glob("*.bpmn"))
@@ -92,7 +93,7 @@ def test_edges_begin_and_end_at_the_border_of_their_nodes(loaded: Loaded) -> Non
             assert _on_border(points[flow.id][-1], boxes[flow.target]), flow.id
 
 
-def _on_border(point: m.Point, box: m.Box) -> bool:
+def _on_border(point: Point, box: Box) -> bool:
     in_width = box.x - 1 <= point.x <= box.x + box.width + 1
     in_height = box.y - 1 <= point.y <= box.y + box.height + 1
     at_side = min(abs(point.x - box.x), abs(point.x - box.x - box.width)) <= 1

@@ -31,7 +31,7 @@ STARTED_BY = {
 }
 SQL_FROM_NAMES = {
     ("store/schema.py", "sa.text(where)"): "conditions of indexes, written out in the same file",
-    ("store/schema.py", "sa.literal_column(f\"'{member}'\")"): "members of our own enums",
+    ("store/statuses.py", "sa.literal_column(f\"'{member}'\")"): "members of our own enums",
     ("store/work.py", "sa.text(FOR_EXECUTORS)"): "a constant of schema.py",
     ("store/bulk.py", "tx.connection.exec_driver_sql(prepared.text, values)"): (
         "compiled by SQLAlchemy from our own tables; the values are bound"

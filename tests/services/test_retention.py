@@ -23,8 +23,8 @@ from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.messages import Message
 from bpm_engine.store.outbox import OutboxStatus
-from bpm_engine.store.schema import DeliveryStatus
 from bpm_engine.store.signals import Signal
+from bpm_engine.store.statuses import DeliveryStatus
 from bpm_engine.store.store import Store
 
 MONTH = timedelta(days=30)

@@ -12,7 +12,7 @@ from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import InstanceStatus, TimerStatus, TokenState, replace
 from bpm_engine.store import changes as changing
 from bpm_engine.store import schema, timers, trees
-from bpm_engine.store.schema import ScheduleStatus
+from bpm_engine.store.statuses import ScheduleStatus
 from bpm_engine.store.store import Store
 from bpm_engine.store.timers import Schedule
 

@@ -20,8 +20,8 @@ from bpm_engine.store import changes as changing
 from bpm_engine.store import definitions, retention, schema, search, signals
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.invariants import INVARIANTS, Invariant, violations
-from bpm_engine.store.schema import DeliveryStatus
 from bpm_engine.store.signals import Signal
+from bpm_engine.store.statuses import DeliveryStatus
 from bpm_engine.store.store import Store
 
 NOW = sample.NOW

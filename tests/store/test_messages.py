@@ -14,8 +14,8 @@ from bpm_engine.store import changes as changing
 from bpm_engine.store import messages, signals
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.messages import Message, StartSubscription
-from bpm_engine.store.schema import DeliveryStatus, MessageStatus
 from bpm_engine.store.signals import Signal
+from bpm_engine.store.statuses import DeliveryStatus, MessageStatus
 from bpm_engine.store.store import Store
 
 

@@ -17,7 +17,7 @@ from bpm_engine.core.state import Instance
 from bpm_engine.store import changes as changing
 from bpm_engine.store import outbox, search
 from bpm_engine.store.clock import ManualClock
-from bpm_engine.store.schema import OutboxStatus
+from bpm_engine.store.statuses import OutboxStatus
 from bpm_engine.store.store import Store
 
 LEASE = timedelta(seconds=30)

@@ -16,7 +16,8 @@ from support.workers import Crash, Nursery, Worker, wait_until
 from bpm_engine.core.state import Token, TokenState
 from bpm_engine.engine import Engine
 from bpm_engine.store.records import TOKEN
-from bpm_engine.store.schema import OutboxStatus, event_outbox, token
+from bpm_engine.store.schema import event_outbox, token
+from bpm_engine.store.statuses import OutboxStatus
 from bpm_engine.store.store import Store
 
 MODEL = "support.fault_models"

@@ -7,18 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
-from bpm_engine.bpmn.graph import (
-    Boundary,
-    ErrorEvent,
-    EventSpec,
-    Graph,
-    MessageEvent,
-    Node,
-    Scope,
-    Start,
-    Throw,
-    Work,
-)
+from bpm_engine.bpmn.events import ErrorEvent, EventSpec, MessageEvent
+from bpm_engine.bpmn.graph import Boundary, Graph, Node, Scope, Start, Throw, Work
 from bpm_engine.problems import Problem, error, warning
 
 BAD_TOPIC = error(

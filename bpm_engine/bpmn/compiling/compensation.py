@@ -11,6 +11,7 @@ from collections import defaultdict
 
 from bpm_engine.bpmn import graph, model
 from bpm_engine.bpmn.compiling.draft import Draft, NodeDraft, ScopeDraft
+from bpm_engine.bpmn.events import CompensationEvent, EventSpec
 from bpm_engine.bpmn.graph import Kind
 from bpm_engine.problems import warning
 
@@ -111,7 +112,7 @@ def _check_used(draft: Draft) -> None:
 def _check_throws(draft: Draft) -> None:
     for node in draft.nodes.values():
         for event in node.spec.events if isinstance(node.spec, graph.Throw) else ():
-            if isinstance(event, graph.CompensationEvent) and event.activity is not None:
+            if isinstance(event, CompensationEvent) and event.activity is not None:
                 target = draft.nodes.get(event.activity)
                 if target is None or not target.is_activity:
                     draft.refuse(draft.elements[node.element], f"{event.activity!r} is no activity here")
@@ -143,11 +144,11 @@ def split_throws(draft: Draft) -> None:
             node.kind, node.spec = (Kind.THROW, graph.Throw(left)) if left else (Kind.PASS, None)
 
 
-def _waits(event: graph.EventSpec) -> bool:
-    return not isinstance(event, graph.CompensationEvent) or event.wait
+def _waits(event: EventSpec) -> bool:
+    return not isinstance(event, CompensationEvent) or event.wait
 
 
-def _fork(draft: Draft, throw: NodeDraft, events: tuple[graph.EventSpec, ...]) -> None:
+def _fork(draft: Draft, throw: NodeDraft, events: tuple[EventSpec, ...]) -> None:
     made = NodeDraft(
         id=f"{throw.id}#compensation",
         kind=Kind.END,

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bpm_engine.bpmn import graph, model
+from bpm_engine.bpmn import model
 from bpm_engine.bpmn.compiling.texts import Texts
+from bpm_engine.bpmn.events import ConversationKey
 from bpm_engine.bpmn.expressions import Expression
 from bpm_engine.problems import Findings, warning
 
@@ -41,7 +42,7 @@ class Correlation:
                 if path is not None:
                     yield path, self.texts.expression(binding, owner)
 
-    def keys(self, message: model.Message) -> Iterator[graph.ConversationKey]:
+    def keys(self, message: model.Message) -> Iterator[ConversationKey]:
         """Key-based: the keys all of whose properties the message carries."""
         subscribed = {subscription.key for subscription in self.process.correlation_subscriptions}
         for collaboration in self.definitions.collaborations:
@@ -51,7 +52,7 @@ class Correlation:
                     continue
                 carried = tuple((self._name(name), tuple(path.split("."))) for name, path in found if path)
                 if len(carried) == len(found):
-                    yield graph.ConversationKey(_variable(key), carried)
+                    yield ConversationKey(_variable(key), carried)
 
     def _name(self, property_id: str) -> str:
         return self.definitions.correlation_properties[property_id].name or property_id

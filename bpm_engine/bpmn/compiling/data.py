@@ -21,6 +21,7 @@ from bpm_engine.bpmn.compiling.draft import Draft, Mappings, StoreUse
 from bpm_engine.bpmn.compiling.texts import Texts
 from bpm_engine.bpmn.expressions import Expression
 from bpm_engine.bpmn.stores import Operation
+from bpm_engine.bpmn.text import Text
 from bpm_engine.problems import warning
 
 DATA_ASSOCIATION_IGNORED = warning(
@@ -245,14 +246,14 @@ def _association(
     texts: Texts,
 ) -> Iterator[tuple[str, Expression]]:
     target = variables.get(association.target or "")
-    pairs: list[tuple[str | None, model.Text]] = [
+    pairs: list[tuple[str | None, Text]] = [
         (_assigned(assignment.target, variables), _named(assignment.source, variables))
         for assignment in association.assignments
     ]
     if association.transformation:
         pairs.append((target, association.transformation))
     elif not association.assignments and association.sources:
-        pairs.append((target, _named(model.Text(association.sources[0], line=association.line), variables)))
+        pairs.append((target, _named(Text(association.sources[0], line=association.line), variables)))
     for name, text in pairs:
         compiled = texts.attempt_expression(text)
         if name and compiled:
@@ -267,12 +268,12 @@ def _association(
             )
 
 
-def _named(text: model.Text, variables: Mapping[str, str]) -> model.Text:
+def _named(text: Text, variables: Mapping[str, str]) -> Text:
     """Tools write the id of a data item where the standard asks for an expression."""
     name = variables.get(text.source.strip())
-    return model.Text(name, line=text.line) if name else text
+    return Text(name, line=text.line) if name else text
 
 
-def _assigned(text: model.Text, variables: Mapping[str, str]) -> str | None:
+def _assigned(text: Text, variables: Mapping[str, str]) -> str | None:
     source = text.source.strip()
     return variables.get(source) or (source if source.isidentifier() else None)

@@ -14,8 +14,10 @@ from bpm_engine.bpmn.compiling.draft import Draft, Mappings, NodeDraft, ScopeDra
 from bpm_engine.bpmn.compiling.events import Events
 from bpm_engine.bpmn.compiling.tasks import Meaning, Tasks
 from bpm_engine.bpmn.compiling.texts import Texts
+from bpm_engine.bpmn.events import CompensationEvent, EventSpec
 from bpm_engine.bpmn.expressions import Notation, compile_expression
 from bpm_engine.bpmn.graph import Kind
+from bpm_engine.bpmn.settings import Settings
 from bpm_engine.problems import error
 
 EVENT_WITHOUT_TRIGGER = error(
@@ -217,16 +219,16 @@ class Elements:
         )
         return Kind.WORK, self._tasks.work(event, topic, sends)
 
-    def _catch(self, event: model.Event, specs: tuple[graph.EventSpec, ...]) -> Meaning:
+    def _catch(self, event: model.Event, specs: tuple[EventSpec, ...]) -> Meaning:
         if any(isinstance(definition, model.LinkDefinition) for definition in event.definitions):
             return Kind.PASS, None
         self._demand_definition(event)
         return Kind.CATCH, graph.Catch(specs, event.parallel_multiple)
 
-    def _boundary(self, event: model.Event, specs: tuple[graph.EventSpec, ...]) -> Meaning | None:
+    def _boundary(self, event: model.Event, specs: tuple[EventSpec, ...]) -> Meaning | None:
         """A compensation boundary is no place for tokens: it ties a handler to its host (10.5.7)."""
         self._demand_definition(event)
-        waits = tuple(spec for spec in specs if not isinstance(spec, graph.CompensationEvent))
+        waits = tuple(spec for spec in specs if not isinstance(spec, CompensationEvent))
         if not waits and specs:
             return None
         if event.attached_to is None:
@@ -250,7 +252,7 @@ def _is_event_sub_process(node: model.Activity) -> bool:
     return isinstance(node, model.SubProcess) and node.triggered_by_event
 
 
-def _passing(spec: graph.Call, settings: model.Settings, inputs: Mappings, outputs: Mappings) -> graph.Call:
+def _passing(spec: graph.Call, settings: Settings, inputs: Mappings, outputs: Mappings) -> graph.Call:
     """Mappings stand for everything, unless everything is asked for as well."""
     into, back = settings.pass_all_inputs, settings.pass_all_outputs
     return replace(

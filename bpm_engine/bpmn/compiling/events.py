@@ -10,11 +10,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bpm_engine.bpmn import graph, model
+from bpm_engine.bpmn import model
 from bpm_engine.bpmn.compiling.correlation import Correlation
 from bpm_engine.bpmn.compiling.data import variable_name
 from bpm_engine.bpmn.compiling.texts import Texts
+from bpm_engine.bpmn.events import (
+    CancelEvent,
+    CompensationEvent,
+    ConditionEvent,
+    ErrorEvent,
+    EscalationEvent,
+    EventSpec,
+    MessageEvent,
+    SignalEvent,
+    TerminateEvent,
+    TimerEvent,
+)
 from bpm_engine.bpmn.expressions import Expression
+from bpm_engine.bpmn.settings import NO_SETTINGS, Settings
+from bpm_engine.bpmn.text import Text
 from bpm_engine.problems import Findings, error, warning
 
 MESSAGE_UNNAMED = warning(
@@ -46,7 +60,7 @@ class Events:
     texts: Texts
     findings: Findings
 
-    def specs(self, event: model.Event, *, throws: bool) -> tuple[graph.EventSpec, ...]:
+    def specs(self, event: model.Event, *, throws: bool) -> tuple[EventSpec, ...]:
         """The event's triggers or results; links are flows and compensation boundaries are handlers."""
         return tuple(
             spec
@@ -58,10 +72,10 @@ class Events:
         self,
         definition: model.EventDefinition,
         owner: model.Element,
-        settings: model.Settings = model.NO_SETTINGS,
+        settings: Settings = NO_SETTINGS,
         *,
         throws: bool,
-    ) -> graph.EventSpec | None:
+    ) -> EventSpec | None:
         match definition:
             case model.MessageDefinition(message=None) if throws:
                 self._report_unnamed(owner, "the event names no message and sends nothing")
@@ -71,20 +85,20 @@ class Events:
             case model.TimerDefinition():
                 return self._timer(definition, owner, settings)
             case model.SignalDefinition():
-                return graph.SignalEvent(self._signal_name(definition, owner))
+                return SignalEvent(self._signal_name(definition, owner))
             case model.ErrorDefinition():
                 return self._error(definition, owner, settings, throws)
             case model.EscalationDefinition():
                 code = self._escalation_code(definition, throws)
-                return graph.EscalationEvent(code, settings.error_code_variable)
+                return EscalationEvent(code, settings.error_code_variable)
             case model.ConditionalDefinition():
                 return self._condition(definition, owner)
             case model.CompensateDefinition():
-                return graph.CompensationEvent(definition.activity, definition.wait_for_completion)
+                return CompensationEvent(definition.activity, definition.wait_for_completion)
             case model.TerminateDefinition():
-                return graph.TerminateEvent()
+                return TerminateEvent()
             case model.CancelDefinition():
-                return graph.CancelEvent()
+                return CancelEvent()
             case _:
                 return None
 
@@ -94,15 +108,15 @@ class Events:
         self,
         reference: str | None,
         owner: model.Element,
-        settings: model.Settings,
+        settings: Settings,
         *,
         payload: str | None = None,
-    ) -> graph.MessageEvent:
+    ) -> MessageEvent:
         message = self.definitions.messages.get(reference or "")
         key = settings.correlation_key or (message.correlation_key if message else None)
         matched = tuple((m.name, self.texts.expression(m.value, owner)) for m in settings.match)
         correlation = Correlation(self.process, self.definitions, self.texts, self.findings)
-        return graph.MessageEvent(
+        return MessageEvent(
             name=self._message_name(message, reference, owner),
             correlation_key=self.texts.optional(key, owner),
             match=matched + (tuple(correlation.bound(message, owner)) if message else ()),
@@ -116,7 +130,7 @@ class Events:
         self, message: model.Message | None, reference: str | None, owner: model.Element
     ) -> Expression:
         if message and message.name.strip():
-            return self.texts.template(model.Text(message.name.strip(), line=message.line), message)
+            return self.texts.template(Text(message.name.strip(), line=message.line), message)
         stand_in = reference or owner.id
         self._report_unnamed(owner, f"the message has no name; {stand_in!r} stands in")
         return self.texts.template(stand_in, owner)
@@ -127,7 +141,7 @@ class Events:
     def _signal_name(self, definition: model.SignalDefinition, owner: model.Element) -> Expression:
         signal = self.definitions.signals.get(definition.signal or "")
         if signal and signal.name.strip():
-            return self.texts.template(model.Text(signal.name.strip(), line=signal.line), signal)
+            return self.texts.template(Text(signal.name.strip(), line=signal.line), signal)
         stand_in = definition.signal or owner.id
         self.findings.add(
             SIGNAL_UNNAMED.at(
@@ -139,14 +153,14 @@ class Events:
     # -------------------------------------------------------------- timers and conditions
 
     def _timer(
-        self, definition: model.TimerDefinition, owner: model.Element, settings: model.Settings
-    ) -> graph.TimerEvent | None:
+        self, definition: model.TimerDefinition, owner: model.Element, settings: Settings
+    ) -> TimerEvent | None:
         if definition.kind == "none" or definition.text is None:
             self.findings.add(
                 TIMER_WITHOUT_TIME.at("the timer has no time", element_id=owner.id, line=owner.line)
             )
             return None
-        return graph.TimerEvent(
+        return TimerEvent(
             kind=definition.kind,
             expression=self.texts.time(definition.text, definition.kind, owner),
             catch_up=settings.catch_up or self.process.settings.catch_up or "once",
@@ -154,13 +168,13 @@ class Events:
 
     def _condition(
         self, definition: model.ConditionalDefinition, owner: model.Element
-    ) -> graph.ConditionEvent | None:
+    ) -> ConditionEvent | None:
         if definition.condition is None or not definition.condition.source.strip():
             self.findings.add(
                 CONDITION_EVENT_EMPTY.at("the condition is empty", element_id=owner.id, line=owner.line)
             )
             return None
-        return graph.ConditionEvent(self.texts.expression(definition.condition, owner))
+        return ConditionEvent(self.texts.expression(definition.condition, owner))
 
     # -------------------------------------------------------------- errors and escalations
 
@@ -168,14 +182,14 @@ class Events:
         self,
         definition: model.ErrorDefinition,
         owner: model.Element,
-        settings: model.Settings,
+        settings: Settings,
         throws: bool,
-    ) -> graph.ErrorEvent:
+    ) -> ErrorEvent:
         declared = self.definitions.errors.get(definition.error or "")
         code = (declared.code or "").strip() or None if declared else definition.error
         if throws and code is None and declared:
             code = declared.name or declared.id
-        return graph.ErrorEvent(
+        return ErrorEvent(
             code=code,
             code_variable=settings.error_code_variable,
             message_variable=settings.error_message_variable,

@@ -14,6 +14,7 @@ from bpm_engine.bpmn.compiling.lookahead import look_ahead
 from bpm_engine.bpmn.compiling.network import network_of
 from bpm_engine.bpmn.compiling.reachability import JOINS, Reach, reaches
 from bpm_engine.bpmn.compiling.texts import Texts
+from bpm_engine.bpmn.events import ConditionEvent
 from bpm_engine.bpmn.frozen import FrozenDict
 from bpm_engine.bpmn.graph import Flow, Graph, Kind, Node, Scope, Spec
 
@@ -51,7 +52,7 @@ def _watched(nodes: FrozenDict[str, Node], root: str) -> frozenset[str]:
         if isinstance(node.spec, graph.Catch | graph.Boundary | graph.Start)
         and not (node.kind is Kind.START and node.scope == root)
         for event in node.spec.events
-        if isinstance(event, graph.ConditionEvent)
+        if isinstance(event, ConditionEvent)
         for name in event.condition.reads
     )
     return conditions.union(*(node.data_reads for node in nodes.values() if node.is_activity))

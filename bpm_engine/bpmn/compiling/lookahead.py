@@ -11,18 +11,9 @@ from collections.abc import Iterator, Mapping
 
 import networkx as nx
 
+from bpm_engine.bpmn.events import CancelEvent, ErrorEvent, EscalationEvent, TerminateEvent
 from bpm_engine.bpmn.frozen import FrozenDict
-from bpm_engine.bpmn.graph import (
-    Ahead,
-    CancelEvent,
-    ErrorEvent,
-    EscalationEvent,
-    Kind,
-    Node,
-    Scope,
-    TerminateEvent,
-    Throw,
-)
+from bpm_engine.bpmn.graph import Ahead, Kind, Node, Scope, Throw
 
 JOINS = (Kind.PARALLEL, Kind.INCLUSIVE, Kind.COMPLEX)
 ALONE = (Kind.COMPLEX, Kind.GATHER)  # may hold a token back that came by their only flow

@@ -24,8 +24,17 @@ from bpm_engine.bpmn.compiling.data import (
 from bpm_engine.bpmn.compiling.draft import Draft, NodeDraft, ScopeDraft
 from bpm_engine.bpmn.compiling.events import Events
 from bpm_engine.bpmn.compiling.texts import Texts
+from bpm_engine.bpmn.events import (
+    CompensationEvent,
+    ErrorEvent,
+    EscalationEvent,
+    EventSpec,
+    MessageEvent,
+    SignalEvent,
+)
 from bpm_engine.bpmn.expressions import Expression, ExpressionError
 from bpm_engine.bpmn.graph import Kind
+from bpm_engine.bpmn.text import Text
 from bpm_engine.problems import error
 
 REPETITION_WITHOUT_COUNT = error(
@@ -43,7 +52,7 @@ BEHAVIOR_EVENT = error(
     "What the runs of a multi-instance activity throw is caught by its boundary events (10.3.8).",
     "Throw a message, a signal, an error or an escalation.",
 )
-THROWABLE = (graph.MessageEvent, graph.SignalEvent, graph.ErrorEvent, graph.EscalationEvent)
+THROWABLE = (MessageEvent, SignalEvent, ErrorEvent, EscalationEvent)
 LOOP_WITHOUT_END = error(
     "LOOP_WITHOUT_END",
     "A loop says when it is over: a condition or a maximum (10.3.8).",
@@ -162,7 +171,7 @@ class Repetition:
         return self._variable(item, activity) if item else None
 
     def _variable(self, name: str, activity: model.Activity) -> Expression:
-        return self._texts.expression(model.Text(name, line=activity.line), activity)
+        return self._texts.expression(Text(name, line=activity.line), activity)
 
     def _source(self, activity: model.Activity, reference: str) -> str:
         """The variable that a collection is read from: of a data input that is a mere copy, the original.
@@ -189,16 +198,14 @@ class Repetition:
                 reference = association.target or reference
         return self._data.variables.get(reference) or reference
 
-    def _thrown(self, reference: str | None, activity: model.Activity) -> graph.EventSpec | None:
+    def _thrown(self, reference: str | None, activity: model.Activity) -> EventSpec | None:
         definition = self._draft.definitions.event_definitions.get(reference or "")
         return self._throwable(definition, activity) if definition else None
 
-    def _complex(self, behavior: model.ComplexBehavior, activity: model.Activity) -> graph.EventSpec | None:
+    def _complex(self, behavior: model.ComplexBehavior, activity: model.Activity) -> EventSpec | None:
         return self._throwable(behavior.event, activity) if behavior.event else None
 
-    def _throwable(
-        self, definition: model.EventDefinition, activity: model.Activity
-    ) -> graph.EventSpec | None:
+    def _throwable(self, definition: model.EventDefinition, activity: model.Activity) -> EventSpec | None:
         spec = self._events.spec(definition, activity, throws=True)
         if spec is None or isinstance(spec, THROWABLE):
             return spec
@@ -298,7 +305,7 @@ def _move_references(nodes: Iterable[NodeDraft], bodies: dict[str, str]) -> None
                     node.spec = graph.Throw(moved)
 
 
-def _moved(event: graph.EventSpec, bodies: dict[str, str]) -> graph.EventSpec:
-    if isinstance(event, graph.CompensationEvent) and event.activity in bodies:
+def _moved(event: EventSpec, bodies: dict[str, str]) -> EventSpec:
+    if isinstance(event, CompensationEvent) and event.activity in bodies:
         return replace(event, activity=bodies[event.activity])
     return event

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bpm_engine.bpmn import graph, model
+from bpm_engine.bpmn import graph
 from bpm_engine.bpmn.compiling.data import DataNames
 from bpm_engine.bpmn.compiling.draft import Draft, NodeDraft, StoreUse
 from bpm_engine.bpmn.compiling.texts import Texts
 from bpm_engine.bpmn.frozen import FrozenDict
 from bpm_engine.bpmn.graph import Flow, Kind
 from bpm_engine.bpmn.stores import store_topic
+from bpm_engine.bpmn.text import Text
 from bpm_engine.problems import error
 
 DATA_STORE_PLACE = error(
@@ -54,8 +55,8 @@ def _has_no_place(draft: Draft, node: NodeDraft, use: StoreUse) -> bool:
 def _step(draft: Draft, names: DataNames, texts: Texts, node: NodeDraft, use: StoreUse) -> NodeDraft:
     variable, store = names.variables[use.reference], names.stores[use.reference]
     element = draft.elements[use.element]
-    value = texts.expression(model.Text(VALUE, line=node.line), element)
-    held = texts.expression(model.Text(variable, line=node.line), element)
+    value = texts.expression(Text(VALUE, line=node.line), element)
+    held = texts.expression(Text(variable, line=node.line), element)
     reads = use.operation == "read"
     properties = {"store": store, "reference": use.reference, "operation": use.operation}
     return NodeDraft(

@@ -14,8 +14,10 @@ from typing import Literal
 from bpm_engine.bpmn import graph, model
 from bpm_engine.bpmn.compiling.events import Events
 from bpm_engine.bpmn.compiling.texts import Texts, notation_of
+from bpm_engine.bpmn.events import MessageEvent
 from bpm_engine.bpmn.frozen import FrozenDict
 from bpm_engine.bpmn.graph import Kind, Spec
+from bpm_engine.bpmn.text import Text
 from bpm_engine.problems import Findings, error, warning
 
 SCRIPT_FORMAT = warning(
@@ -61,7 +63,7 @@ class Tasks:
                 self.warn_ignored_topic(task)
                 return Kind.PASS, None
 
-    def work(self, node: model.FlowNode, topic: str, sends: graph.MessageEvent | None = None) -> graph.Work:
+    def work(self, node: model.FlowNode, topic: str, sends: MessageEvent | None = None) -> graph.Work:
         settings = node.settings
         return graph.Work(
             topic=topic,
@@ -83,7 +85,7 @@ class Tasks:
                     "the call activity does not say what it calls", element_id=activity.id, line=activity.line
                 )
             )
-        called = activity.called_element or model.Text(activity.id, line=activity.line)
+        called = activity.called_element or Text(activity.id, line=activity.line)
         return graph.Call(
             called=self.texts.template(called, activity),
             version=self._version(activity),
@@ -129,7 +131,7 @@ class Tasks:
             return Kind.WORK, self.work(task, _own_name(task))
         return self._scripted(task, task.script)
 
-    def _scripted(self, task: model.Task, text: model.Text) -> Meaning:
+    def _scripted(self, task: model.Task, text: Text) -> Meaning:
         language = self.texts.language_of(text)
         # What only the file declares may hold for some scripts and not for others.
         script = None if text.language else self.texts.attempt_script(text)
@@ -140,7 +142,7 @@ class Tasks:
             return Kind.WORK, self.work(task, _own_name(task))
         return Kind.SCRIPT, graph.ScriptSpec(script, task.settings.result_variable)
 
-    def _evaluated(self, task: model.Task, text: model.Text) -> Meaning:
+    def _evaluated(self, task: model.Task, text: Text) -> Meaning:
         script = self.texts.attempt_script(text)
         if script is None:
             return self._foreign(task, f"{text.source.strip()[:80]!r} is not an expression that runs here")

@@ -30,7 +30,8 @@ from bpm_engine.bpmn.expressions import (
     parse_datetime,
     parse_duration,
 )
-from bpm_engine.bpmn.model import TEMPLATE, Element, Text
+from bpm_engine.bpmn.model import Element
+from bpm_engine.bpmn.text import TEMPLATE, Text
 from bpm_engine.problems import Findings, error, warning
 
 EXPRESSION_SYNTAX = error(

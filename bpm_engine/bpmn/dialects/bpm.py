@@ -28,7 +28,7 @@ from bpm_engine.bpmn.dialects.readers import (
 from bpm_engine.bpmn.dialects.rows import Dialect, attribute, element, part
 from bpm_engine.bpmn.dialects.structures import children, value_of
 from bpm_engine.bpmn.document import text_of
-from bpm_engine.bpmn.model import FormField, Guard, RetrySettings, VariableMapping
+from bpm_engine.bpmn.settings import FormField, Guard, RetrySettings, VariableMapping
 
 NAMESPACE = "urn:bpm-engine:1"
 FIELD_TYPES = ("string", "number", "integer", "boolean", "date", "enum")

@@ -15,7 +15,8 @@ from lxml import etree
 
 from bpm_engine.bpmn.document import Document
 from bpm_engine.bpmn.frozen import FrozenDict
-from bpm_engine.bpmn.model import NO_SETTINGS, Settings, Text
+from bpm_engine.bpmn.settings import NO_SETTINGS, Settings
+from bpm_engine.bpmn.text import Text
 from bpm_engine.problems import Problem, Rule, error, warning
 
 UNKNOWN_EXTENSION = error(

@@ -9,7 +9,8 @@ import re
 
 from bpm_engine.bpmn.dialects.draft import Draft, TopicRank
 from bpm_engine.bpmn.dialects.rows import AttributeReader
-from bpm_engine.bpmn.model import TEMPLATE, RetrySettings
+from bpm_engine.bpmn.settings import RetrySettings
+from bpm_engine.bpmn.text import TEMPLATE
 
 DURATION = re.compile(
     r"P(?=[\dT])(\d+Y)?(\d+M)?(\d+W)?(\d+(\.\d+)?D)?"

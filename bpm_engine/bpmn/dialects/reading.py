@@ -13,7 +13,8 @@ from bpm_engine.bpmn.dialects.rows import Dialect
 from bpm_engine.bpmn.dialects.structures import local
 from bpm_engine.bpmn.dialects.table import BY_NAMESPACE, PRECEDENCE
 from bpm_engine.bpmn.document import BPMN, Document
-from bpm_engine.bpmn.model import NO_SETTINGS, Settings, Text
+from bpm_engine.bpmn.settings import NO_SETTINGS, Settings
+from bpm_engine.bpmn.text import Text
 from bpm_engine.problems import Problem
 
 EXTENSION_ELEMENTS = f"{{{BPMN}}}extensionElements"

@@ -18,7 +18,7 @@ from bpm_engine.bpmn.dialects.rows import (
 )
 from bpm_engine.bpmn.dialects.structures import children, local, properties, value_of
 from bpm_engine.bpmn.document import text_of
-from bpm_engine.bpmn.model import VariableMapping
+from bpm_engine.bpmn.settings import VariableMapping
 
 NAMESPACE = "http://spiffworkflow.org/bpmn/schema/1.0/core"
 

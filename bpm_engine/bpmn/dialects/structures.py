@@ -13,7 +13,8 @@ from lxml import etree
 from bpm_engine.bpmn.dialects.draft import Draft
 from bpm_engine.bpmn.dialects.readers import expression_body, is_expression, is_variable_name, parse_flag
 from bpm_engine.bpmn.document import text_of
-from bpm_engine.bpmn.model import TEMPLATE, FormField, VariableMapping
+from bpm_engine.bpmn.settings import FormField, VariableMapping
+from bpm_engine.bpmn.text import TEMPLATE
 
 _FIELD_TYPES = {
     "": "string",

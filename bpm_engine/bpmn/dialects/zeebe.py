@@ -18,7 +18,8 @@ from bpm_engine.bpmn.dialects.rows import (
     part,
 )
 from bpm_engine.bpmn.dialects.structures import local, properties, value_of
-from bpm_engine.bpmn.model import TEMPLATE, RetrySettings, VariableMapping
+from bpm_engine.bpmn.settings import RetrySettings, VariableMapping
+from bpm_engine.bpmn.text import TEMPLATE
 
 _JOB = rows.WORK | rows.THROW | rows.SUB_PROCESS
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bpm_engine.bpmn import model
+from bpm_engine.bpmn.diagram import Point
 from bpm_engine.bpmn.draw.shapes import Style
 from bpm_engine.bpmn.draw.svg import INK, PAPER, circle, data, group, path, polygon, polyline_data, tag
 from bpm_engine.bpmn.draw.text import escaped
-from bpm_engine.bpmn.model import Point
 
 Line = model.SequenceFlow | model.MessageFlow | model.Association | model.DataAssociation
 

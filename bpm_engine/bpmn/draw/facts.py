@@ -7,6 +7,18 @@ from dataclasses import fields, is_dataclass
 from typing import assert_never
 
 from bpm_engine.bpmn import graph as g
+from bpm_engine.bpmn.events import (
+    CancelEvent,
+    CompensationEvent,
+    ConditionEvent,
+    ErrorEvent,
+    EscalationEvent,
+    EventSpec,
+    MessageEvent,
+    SignalEvent,
+    TerminateEvent,
+    TimerEvent,
+)
 from bpm_engine.bpmn.expressions import Expression, Script
 
 _KINDS = {
@@ -106,26 +118,26 @@ def _repetition(repeat: g.Repeat) -> Iterator[str]:
         yield f"collects {repeat.output_collection}"
 
 
-def event_words(event: g.EventSpec) -> str:
+def event_words(event: EventSpec) -> str:
     match event:
-        case g.MessageEvent():
+        case MessageEvent():
             key = f" by {_source(event.correlation_key)}" if event.correlation_key else ""
             return f"message {_source(event.name)}{key}"
-        case g.TimerEvent():
+        case TimerEvent():
             return f"timer {event.kind} {_source(event.expression)}"
-        case g.SignalEvent():
+        case SignalEvent():
             return f"signal {_source(event.name)}"
-        case g.ErrorEvent():
+        case ErrorEvent():
             return f"error {event.code or '(any)'}"
-        case g.EscalationEvent():
+        case EscalationEvent():
             return f"escalation {event.code or '(any)'}"
-        case g.ConditionEvent():
+        case ConditionEvent():
             return f"when {_source(event.condition)}"
-        case g.CompensationEvent():
+        case CompensationEvent():
             return f"compensates {event.activity}" if event.activity else "compensation"
-        case g.CancelEvent():
+        case CancelEvent():
             return "cancel"
-        case g.TerminateEvent():
+        case TerminateEvent():
             return "terminate"
         case _:
             assert_never(event)
@@ -135,11 +147,11 @@ def _source(expression: Expression | None) -> str:
     return expression.source.strip() if expression else ""
 
 
-def events_of(node: g.Node) -> tuple[g.EventSpec, ...]:
+def events_of(node: g.Node) -> tuple[EventSpec, ...]:
     match node.spec:
         case g.Start() | g.Catch() | g.Throw() | g.Boundary():
             return node.spec.events
-        case g.Work(sends=g.MessageEvent() as message):
+        case g.Work(sends=MessageEvent() as message):
             return (message,)
         case _:
             return ()

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Mapping
 
 from bpm_engine.bpmn import model
+from bpm_engine.bpmn.diagram import Box
 from bpm_engine.bpmn.draw.svg import INK, PAPER, circle, path, polygon, rectangle
-from bpm_engine.bpmn.model import Box
 
 Sign = Callable[[str, bool], str]  # colour, filled
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from lxml import etree
 
 from bpm_engine.bpmn import model
-from bpm_engine.bpmn.model import Box, Diagram
+from bpm_engine.bpmn.diagram import Box, Diagram
 
 BPMN = "http://www.omg.org/spec/BPMN/20100524/MODEL"
 BPMNDI = "http://www.omg.org/spec/BPMN/20100524/DI"

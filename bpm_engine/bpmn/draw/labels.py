@@ -5,17 +5,17 @@ from __future__ import annotations
 import itertools
 
 from bpm_engine.bpmn import model
+from bpm_engine.bpmn.diagram import Box, Edge, Point, Shape
 from bpm_engine.bpmn.draw.edges import Line
 from bpm_engine.bpmn.draw.shapes import Drawable
 from bpm_engine.bpmn.draw.svg import group, text_lines
 from bpm_engine.bpmn.draw.text import LINE_HEIGHT, block_size, wrapped
-from bpm_engine.bpmn.model import Box, Point
 
 OUTER_WIDTH = 90.0
 MAX_LINES = 4
 
 
-def shape_label(element: Drawable, shape: model.Shape) -> str:
+def shape_label(element: Drawable, shape: Shape) -> str:
     """The label of an element whose name stands outside its shape; empty for all others."""
     name = outer_name(element)
     if not name:
@@ -24,7 +24,7 @@ def shape_label(element: Drawable, shape: model.Shape) -> str:
     return _label(name, box, element.id)
 
 
-def edge_label(line: Line, edge: model.Edge) -> str:
+def edge_label(line: Line, edge: Edge) -> str:
     name = "" if isinstance(line, model.Association) else line.name
     if not name or len(edge.points) < 2:
         return ""

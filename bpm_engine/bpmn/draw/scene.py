@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bpm_engine.bpmn import model
+from bpm_engine.bpmn.diagram import Box, Diagram, Shape
 from bpm_engine.bpmn.draw.edges import FlowMarks, Line, draw_edge
 from bpm_engine.bpmn.draw.labels import edge_label, shape_label
 from bpm_engine.bpmn.draw.layout import lay_out
 from bpm_engine.bpmn.draw.shapes import PLAIN, Drawable, Style, draw_shape
 from bpm_engine.bpmn.draw.svg import PAPER, group, number, rectangle, tag
 from bpm_engine.bpmn.draw.text import FONT_SIZE, escaped
-from bpm_engine.bpmn.model import Box
 
 MARGIN = 20.0
 FONT = "Arial, Helvetica, Liberation Sans, DejaVu Sans, sans-serif"
@@ -24,7 +24,7 @@ FONT = "Arial, Helvetica, Liberation Sans, DejaVu Sans, sans-serif"
 
 def draw_svg(
     definitions: model.Definitions,
-    diagram: model.Diagram | None = None,
+    diagram: Diagram | None = None,
     *,
     highlight: Mapping[str, Style] | None = None,
 ) -> str:
@@ -97,14 +97,14 @@ def _marks(flow: model.SequenceFlow, source: model.FlowNode | None) -> FlowMarks
     return FlowMarks("conditional" if flow.condition and isinstance(source, model.Activity) else "")
 
 
-def _shapes(catalogue: Catalogue, diagram: model.Diagram) -> Iterator[tuple[Drawable, model.Shape]]:
+def _shapes(catalogue: Catalogue, diagram: Diagram) -> Iterator[tuple[Drawable, Shape]]:
     for shape in diagram.shapes:
         element = catalogue.shapes.get(shape.element)
         if element is not None:
             yield element, shape
 
 
-def _bodies(catalogue: Catalogue, diagram: model.Diagram, styles: Mapping[str, Style]) -> list[str]:
+def _bodies(catalogue: Catalogue, diagram: Diagram, styles: Mapping[str, Style]) -> list[str]:
     layers: dict[tuple[int, int], list[str]] = {}
     for element, shape in _shapes(catalogue, diagram):
         drawn = draw_shape(element, shape, styles.get(element.id, PLAIN))
@@ -118,7 +118,7 @@ def _bodies(catalogue: Catalogue, diagram: model.Diagram, styles: Mapping[str, S
     return [part for layer in sorted(layers) for part in layers[layer]]
 
 
-def _layer(element: Drawable, shape: model.Shape, catalogue: Catalogue) -> tuple[int, int]:
+def _layer(element: Drawable, shape: Shape, catalogue: Catalogue) -> tuple[int, int]:
     match element:
         case model.Participant():
             return 0, 0
@@ -132,7 +132,7 @@ def _layer(element: Drawable, shape: model.Shape, catalogue: Catalogue) -> tuple
             return 4, 0
 
 
-def _document(definitions: model.Definitions, diagram: model.Diagram, content: list[str]) -> str:
+def _document(definitions: model.Definitions, diagram: Diagram, content: list[str]) -> str:
     frame = _frame(diagram)
     title = definitions.name or next((p.name or p.id for p in definitions.processes), definitions.id)
     picture = [
@@ -155,7 +155,7 @@ def _document(definitions: model.Definitions, diagram: model.Diagram, content: l
     )
 
 
-def _frame(diagram: model.Diagram) -> Box:
+def _frame(diagram: Diagram) -> Box:
     boxes = [shape.box for shape in diagram.shapes]
     boxes += [shape.label for shape in diagram.shapes if shape.label]
     boxes += [edge.label for edge in diagram.edges if edge.label]

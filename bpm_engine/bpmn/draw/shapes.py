@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from bpm_engine.bpmn import model
+from bpm_engine.bpmn.diagram import Box, Shape
 from bpm_engine.bpmn.draw import icons
 from bpm_engine.bpmn.draw.svg import (
     INK,
@@ -25,7 +26,6 @@ from bpm_engine.bpmn.draw.svg import (
     text_lines,
 )
 from bpm_engine.bpmn.draw.text import LINE_HEIGHT, escaped, wrapped
-from bpm_engine.bpmn.model import Box
 
 LANE_HEADER = 30.0
 MARKER_PITCH = 18.0
@@ -47,7 +47,7 @@ Drawable = (
 )
 
 
-def draw_shape(element: Drawable, shape: model.Shape, style: Style) -> str:
+def draw_shape(element: Drawable, shape: Shape, style: Style) -> str:
     """The group of one element, with its id as `data-element`."""
     content = [tag("title", escaped(_title(element))), *_body(element, shape, style)]
     if style.badge:
@@ -55,7 +55,7 @@ def draw_shape(element: Drawable, shape: model.Shape, style: Style) -> str:
     return group(content, class_=f"bpm-node bpm-{_class(element)}", data_element=element.id)
 
 
-def _body(element: Drawable, shape: model.Shape, style: Style) -> list[str]:
+def _body(element: Drawable, shape: Shape, style: Style) -> list[str]:
     match element:
         case model.Event():
             return _event(element, shape.box, style)
@@ -149,7 +149,7 @@ def _event_rings(event: model.Event, x: float, y: float, radius: float, style: S
     return rings
 
 
-def _gateway(gateway: model.Gateway, shape: model.Shape, style: Style) -> list[str]:
+def _gateway(gateway: model.Gateway, shape: Shape, style: Style) -> list[str]:
     box = shape.box
     x, y = box.x + box.width / 2, box.y + box.height / 2
     corners = [(x, box.y), (box.x + box.width, y), (x, box.y + box.height), (box.x, y)]
@@ -176,7 +176,7 @@ def _task(task: model.Activity, box: Box, style: Style) -> list[str]:
     return [*parts, name, *_markers(markers, box)]
 
 
-def _sub_process(scope: model.SubProcess, shape: model.Shape, style: Style) -> list[str]:
+def _sub_process(scope: model.SubProcess, shape: Shape, style: Style) -> list[str]:
     box = shape.box
     dashes = "2 5" if scope.triggered_by_event else None
     caps = "round" if dashes else None
@@ -236,7 +236,7 @@ def _markers(names: list[str], box: Box) -> list[str]:
 # ------------------------------------------------------------------ pools, lanes, data, artifacts
 
 
-def _band(band: model.Participant | model.Lane, shape: model.Shape, style: Style) -> list[str]:
+def _band(band: model.Participant | model.Lane, shape: Shape, style: Style) -> list[str]:
     box = shape.box
     lane = isinstance(band, model.Lane)
     frame = rectangle(box, radius=0.0, **_paint(style, 1.0 if lane else 1.5))

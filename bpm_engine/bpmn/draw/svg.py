@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from bpm_engine.bpmn.diagram import Box, Point
 from bpm_engine.bpmn.draw.text import FONT_SIZE, LINE_HEIGHT, escaped
-from bpm_engine.bpmn.model import Box, Point
 
 Value = str | float | int | None
 

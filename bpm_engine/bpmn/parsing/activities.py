@@ -14,8 +14,6 @@ from bpm_engine.bpmn.dialects.reading import Extensions
 from bpm_engine.bpmn.dialects.spiff import NAMESPACE as SPIFF
 from bpm_engine.bpmn.document import text_of
 from bpm_engine.bpmn.model import (
-    NO_SETTINGS,
-    TEMPLATE,
     CallActivity,
     Container,
     DataAssociation,
@@ -23,17 +21,17 @@ from bpm_engine.bpmn.model import (
     GlobalTask,
     IoSpecification,
     MultiInstance,
-    Settings,
     StandardLoop,
     SubProcess,
     Task,
-    Text,
 )
 from bpm_engine.bpmn.parsing.data import data_associations, data_items, io_specification
 from bpm_engine.bpmn.parsing.events import operation_message
 from bpm_engine.bpmn.parsing.loops import loop
 from bpm_engine.bpmn.parsing.people import with_people
 from bpm_engine.bpmn.parsing.reading import Reading, child, flag, number, tag_of
+from bpm_engine.bpmn.settings import NO_SETTINGS, Settings
+from bpm_engine.bpmn.text import TEMPLATE, Text
 
 TASK_TAGS = frozenset(
     {

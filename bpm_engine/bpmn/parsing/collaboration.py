@@ -15,9 +15,9 @@ from bpm_engine.bpmn.model import (
     CorrelationSubscription,
     MessageFlow,
     Participant,
-    Text,
 )
 from bpm_engine.bpmn.parsing.reading import Reading, children
+from bpm_engine.bpmn.text import Text
 
 COLLABORATION_TAGS = ("collaboration", "choreography", "globalConversation")
 

@@ -15,7 +15,6 @@ from bpm_engine.bpmn.model import (
     DataStore,
     IoSpecification,
     ItemDefinition,
-    Text,
 )
 from bpm_engine.bpmn.parsing.reading import (
     Reading,
@@ -26,6 +25,7 @@ from bpm_engine.bpmn.parsing.reading import (
     optional_number,
     tag_of,
 )
+from bpm_engine.bpmn.text import Text
 
 DataKind = Literal["object", "object_reference", "store_reference", "property", "input", "output"]
 

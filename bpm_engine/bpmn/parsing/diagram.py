@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from lxml import etree
 
+from bpm_engine.bpmn.diagram import Box, Diagram, Edge, Point, Shape
 from bpm_engine.bpmn.document import BPMNDI, DC, DI
-from bpm_engine.bpmn.model import Annotation, Box, Diagram, Edge, Point, Shape
+from bpm_engine.bpmn.model import Annotation
 from bpm_engine.bpmn.parsing.activities import SUB_PROCESS_TAGS
 from bpm_engine.bpmn.parsing.reading import (
     Reading,

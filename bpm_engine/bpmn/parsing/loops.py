@@ -6,9 +6,10 @@ from typing import Literal
 
 from lxml import etree
 
-from bpm_engine.bpmn.model import ComplexBehavior, MultiInstance, StandardLoop, Text
+from bpm_engine.bpmn.model import ComplexBehavior, MultiInstance, StandardLoop
 from bpm_engine.bpmn.parsing.events import definition_elements, event_definition
 from bpm_engine.bpmn.parsing.reading import Reading, child, child_text, children, flag, optional_number
+from bpm_engine.bpmn.text import Text
 
 
 def loop(reading: Reading, activity: etree._Element) -> StandardLoop | MultiInstance | None:

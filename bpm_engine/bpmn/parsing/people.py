@@ -13,8 +13,9 @@ from dataclasses import replace
 from lxml import etree
 
 from bpm_engine.bpmn.document import text_of
-from bpm_engine.bpmn.model import TEMPLATE, Settings, Text
 from bpm_engine.bpmn.parsing.reading import Reading, child, child_text, children
+from bpm_engine.bpmn.settings import Settings
+from bpm_engine.bpmn.text import TEMPLATE, Text
 
 _MEMBER = re.compile(r"(user|group)\s*\(([^()]*)\)")
 

@@ -16,8 +16,9 @@ from lxml import etree
 from bpm_engine.bpmn.dialects.readers import parse_flag, parse_integer
 from bpm_engine.bpmn.dialects.reading import ExtensionReader
 from bpm_engine.bpmn.document import BPMN, Document, text_of
-from bpm_engine.bpmn.model import Container, EventDefinition, Text
+from bpm_engine.bpmn.model import Container, EventDefinition
 from bpm_engine.bpmn.parsing.identities import Identities
+from bpm_engine.bpmn.text import Text
 
 _DOCUMENTATION = f"{{{BPMN}}}documentation"
 

@@ -18,15 +18,19 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import chain, combinations, product
 
+from bpm_engine.bpmn.events import (
+    CancelEvent,
+    CompensationEvent,
+    ErrorEvent,
+    EscalationEvent,
+    TerminateEvent,
+    TimerEvent,
+)
 from bpm_engine.bpmn.expressions import Expression
 from bpm_engine.bpmn.graph import (
     Boundary,
-    CancelEvent,
     Catch,
-    CompensationEvent,
     Complex,
-    ErrorEvent,
-    EscalationEvent,
     EventChoice,
     Flow,
     Gather,
@@ -35,9 +39,7 @@ from bpm_engine.bpmn.graph import (
     Node,
     Scope,
     Start,
-    TerminateEvent,
     Throw,
-    TimerEvent,
 )
 
 MAX_OUTCOMES = 256

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from bpm_engine.bpmn.graph import (
+from bpm_engine.bpmn.events import (
     CancelEvent,
-    Catch,
     CompensationEvent,
     ErrorEvent,
     EscalationEvent,
     EventSpec,
-    Graph,
     MessageEvent,
     SignalEvent,
     TerminateEvent,
-    Throw,
 )
+from bpm_engine.bpmn.graph import Catch, Graph, Throw
 from bpm_engine.core import correlation
 from bpm_engine.core.effects import (
     Assign,

@@ -15,7 +15,8 @@ from support.chaos.models import ORDERED, PLANS, events_path
 from support.chaos.run import Ground
 from support.ledger import Ledger
 
-from bpm_engine.store.schema import OutboxStatus, event_outbox, process_instance, token
+from bpm_engine.store.schema import event_outbox, process_instance, token
+from bpm_engine.store.statuses import OutboxStatus
 
 SAMPLE = 100  # instances whose history is replayed
 

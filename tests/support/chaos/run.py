@@ -31,7 +31,8 @@ from bpm_engine.config import Config
 from bpm_engine.engine import Engine
 from bpm_engine.errors import ConflictError, NotFoundError, UnavailableError
 from bpm_engine.store import migrate
-from bpm_engine.store.schema import OutboxStatus, event_outbox
+from bpm_engine.store.schema import event_outbox
+from bpm_engine.store.statuses import OutboxStatus
 
 T = TypeVar("T")
 MODEL = "support.chaos.models"

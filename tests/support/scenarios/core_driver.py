@@ -14,8 +14,8 @@ from support.scenarios.driver import Handler, Report, Seen
 from support.scenarios.format import Answer, Reply, Variables
 from support.waits import unexplained
 
+from bpm_engine.bpmn.events import MessageEvent, SignalEvent
 from bpm_engine.bpmn.expressions.durations import Duration
-from bpm_engine.bpmn.graph import MessageEvent, SignalEvent
 from bpm_engine.bpmn.load import load
 from bpm_engine.core import starting, stimuli
 from bpm_engine.core.changes import Applied, Changes, Outcome, Refused

@@ -15,30 +15,32 @@ from functools import cache
 from support.scenarios.format import Expectation, Scenario
 from support.scenarios.traits import PASSING, TRAIT_ROWS, Row, Traits
 
-from bpm_engine.bpmn.graph import (
-    Boundary,
+from bpm_engine.bpmn.events import (
     CancelEvent,
-    Catch,
     CompensationEvent,
-    Completion,
     ConditionEvent,
     ErrorEvent,
     EscalationEvent,
-    EventChoice,
     EventSpec,
+    MessageEvent,
+    SignalEvent,
+    TerminateEvent,
+    TimerEvent,
+)
+from bpm_engine.bpmn.graph import (
+    Boundary,
+    Catch,
+    Completion,
+    EventChoice,
     Gather,
     Graph,
     Kind,
-    MessageEvent,
     Node,
     Repeat,
     Scope,
     Selection,
-    SignalEvent,
     Start,
-    TerminateEvent,
     Throw,
-    TimerEvent,
 )
 from bpm_engine.bpmn.load import load
 

@@ -11,16 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bpm_engine.bpmn import model
-from bpm_engine.bpmn.graph import (
-    ErrorEvent,
-    EscalationEvent,
-    EventSpec,
-    MessageEvent,
-    Node,
-    Repeat,
-    SignalEvent,
-    Work,
-)
+from bpm_engine.bpmn.events import ErrorEvent, EscalationEvent, EventSpec, MessageEvent, SignalEvent
+from bpm_engine.bpmn.graph import Node, Repeat, Work
 
 Row = tuple[str, str]  # element, position
 

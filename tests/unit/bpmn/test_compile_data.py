@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from support.definitions import bpmn, codes, compiled, compiled_with_problems
 
-from bpm_engine.bpmn.graph import Catch, MessageEvent, Work
+from bpm_engine.bpmn.events import MessageEvent
+from bpm_engine.bpmn.graph import Catch, Work
 
 IO = (
     '<ioSpecification><dataInput id="in1" name="amount"/><dataOutput id="out1" name="receipt"/>'

@@ -5,22 +5,16 @@ from __future__ import annotations
 import pytest
 from support.definitions import bpmn, codes, compiled, compiled_with_problems, path
 
-from bpm_engine.bpmn.graph import (
-    Boundary,
-    Catch,
+from bpm_engine.bpmn.events import (
     CompensationEvent,
     ErrorEvent,
     EscalationEvent,
-    EventChoice,
-    Kind,
     MessageEvent,
     SignalEvent,
-    Start,
     TerminateEvent,
-    Throw,
     TimerEvent,
-    Work,
 )
+from bpm_engine.bpmn.graph import Boundary, Catch, EventChoice, Kind, Start, Throw, Work
 
 ROOTS = (
     '<message id="m" name="order-${region}"/><signal id="s" name="alarm"/>'

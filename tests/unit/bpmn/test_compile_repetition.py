@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from support.definitions import bpmn, codes, compiled, compiled_with_problems, path
 
-from bpm_engine.bpmn.graph import Boundary, CompensationEvent, Gather, Kind, Node, Repeat, Scope, Throw
+from bpm_engine.bpmn.events import CompensationEvent
+from bpm_engine.bpmn.graph import Boundary, Gather, Kind, Node, Repeat, Scope, Throw
 
 MARKER = '<multiInstanceLoopCharacteristics bpm:collection="items" bpm:elementVariable="item"/>'
 

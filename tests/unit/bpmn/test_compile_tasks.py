@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from support.definitions import bpmn, codes, compiled, compiled_with_problems
 
-from bpm_engine.bpmn.graph import Call, Catch, Human, Kind, MessageEvent, Node, ScriptSpec, Throw, Work
+from bpm_engine.bpmn.events import MessageEvent
+from bpm_engine.bpmn.graph import Call, Catch, Human, Kind, Node, ScriptSpec, Throw, Work
 
 MESSAGE = '<message id="m" name="order"/>'
 

@@ -8,22 +8,10 @@ import pytest
 
 from bpm_engine.bpmn import load
 from bpm_engine.bpmn.document import read_document
-from bpm_engine.bpmn.model import (
-    TEMPLATE,
-    Activity,
-    CallActivity,
-    Definitions,
-    FormField,
-    Guard,
-    MultiInstance,
-    RetrySettings,
-    Settings,
-    Task,
-    Text,
-    VariableMapping,
-    walk,
-)
+from bpm_engine.bpmn.model import Activity, CallActivity, Definitions, MultiInstance, Task, walk
 from bpm_engine.bpmn.parse import parse
+from bpm_engine.bpmn.settings import FormField, Guard, RetrySettings, Settings, VariableMapping
+from bpm_engine.bpmn.text import TEMPLATE, Text
 from bpm_engine.problems import Problem
 
 _SAMPLES = Path(__file__).parents[2] / "data" / "dialects"

@@ -13,9 +13,10 @@ from bpm_engine.bpmn import extension, model
 from bpm_engine.bpmn.dialects import bpm
 from bpm_engine.bpmn.dialects.rows import AttributeRow, Dialect, ElementRow, Treatment, flattened
 from bpm_engine.bpmn.dialects.table import DIALECTS, dialect_table
+from bpm_engine.bpmn.settings import Settings
 
 _XS = "{http://www.w3.org/2001/XMLSchema}"
-_SETTINGS = {field.name for field in fields(model.Settings)}
+_SETTINGS = {field.name for field in fields(Settings)}
 
 
 def both(rows: tuple[AttributeRow | ElementRow, ...]) -> Iterator[AttributeRow | ElementRow]:

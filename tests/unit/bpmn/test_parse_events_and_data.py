@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from bpm_engine.bpmn.diagram import Box, Point
 from bpm_engine.bpmn.document import read_document
 from bpm_engine.bpmn.model import (
     Activity,
-    Box,
     CancelDefinition,
     CompensateDefinition,
     ConditionalDefinition,
@@ -19,13 +19,12 @@ from bpm_engine.bpmn.model import (
     EventDefinition,
     LinkDefinition,
     MessageDefinition,
-    Point,
     SignalDefinition,
     TerminateDefinition,
-    Text,
     TimerDefinition,
 )
 from bpm_engine.bpmn.parse import parse
+from bpm_engine.bpmn.text import Text
 
 _HEAD = (
     '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:t="urn:t" '

@@ -8,7 +8,6 @@ import pytest
 
 from bpm_engine.bpmn.document import read_document
 from bpm_engine.bpmn.model import (
-    TEMPLATE,
     Activity,
     CallActivity,
     Definitions,
@@ -19,10 +18,10 @@ from bpm_engine.bpmn.model import (
     StandardLoop,
     SubProcess,
     Task,
-    Text,
     walk,
 )
 from bpm_engine.bpmn.parse import parse
+from bpm_engine.bpmn.text import TEMPLATE, Text
 
 _HEAD = (
     '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:t="urn:t" '

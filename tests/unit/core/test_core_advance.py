@@ -16,8 +16,8 @@ from bpm_engine.core.behaviours import ENTER, RESUME, render_kinds
 from bpm_engine.core.changes import Applied, Changes, Refused, Stale
 from bpm_engine.core.context import Context, Limits
 from bpm_engine.core.loading import named
-from bpm_engine.core.marking import PERFORM
 from bpm_engine.core.needs import Needs, union
+from bpm_engine.core.performing import PERFORM
 from bpm_engine.core.snapshot import Snapshot, apply
 from bpm_engine.core.state import TokenState
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpm_engine.bpmn import model as m
+from bpm_engine.bpmn.diagram import Box, Diagram, Point
 from bpm_engine.bpmn.draw import lay_out
 
 
@@ -58,11 +59,11 @@ def container(seed: int, size: int, depth: int = 2, prefix: str = "") -> m.Conta
     return m.Container(nodes=tuple(nodes), flows=tuple(flows), associations=tuple(associations))
 
 
-def laid_out(content: m.Container) -> m.Diagram:
+def laid_out(content: m.Container) -> Diagram:
     return lay_out(m.Definitions(processes=(m.Process(id="p", content=content),)))
 
 
-def overlap(first: m.Box, second: m.Box) -> bool:
+def overlap(first: Box, second: Box) -> bool:
     return (
         first.x < second.x + second.width
         and second.x < first.x + first.width
@@ -71,7 +72,7 @@ def overlap(first: m.Box, second: m.Box) -> bool:
     )
 
 
-def inside(inner: m.Box, outer: m.Box) -> bool:
+def inside(inner: Box, outer: Box) -> bool:
     return (
         outer.x <= inner.x
         and outer.y <= inner.y
@@ -123,11 +124,11 @@ def test_every_flow_runs_at_right_angles_from_border_to_border_past_all_other_no
                     assert not _passes_through(way, boxes[node]), (flow.id, node)
 
 
-def _touches(point: m.Point, box: m.Box) -> bool:
+def _touches(point: Point, box: Box) -> bool:
     return box.x <= point.x <= box.x + box.width and box.y <= point.y <= box.y + box.height
 
 
-def _passes_through(way: tuple[m.Point, ...], box: m.Box) -> bool:
+def _passes_through(way: tuple[Point, ...], box: Box) -> bool:
     return any(
         min(a.x, b.x) < box.x + box.width
         and max(a.x, b.x) > box.x
@@ -145,11 +146,11 @@ def tasks(*names: str) -> list[m.FlowNode]:
     return [m.Task(id=name, tag="task", name=name) for name in names]
 
 
-def boxes_of(content: m.Container) -> dict[str, m.Box]:
+def boxes_of(content: m.Container) -> dict[str, Box]:
     return {shape.element: shape.box for shape in laid_out(content).shapes}
 
 
-def middle(box: m.Box) -> float:
+def middle(box: Box) -> float:
     return box.y + box.height / 2
 
 

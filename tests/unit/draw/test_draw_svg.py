@@ -8,18 +8,20 @@ import pytest
 from lxml import etree
 
 from bpm_engine.bpmn import model as m
+from bpm_engine.bpmn.diagram import Box, Diagram, Edge, Point, Shape
 from bpm_engine.bpmn.draw import Style, draw_svg
 from bpm_engine.bpmn.draw.scene import Catalogue
+from bpm_engine.bpmn.text import Text
 
 SVG = "{http://www.w3.org/2000/svg}"
-A, B = m.Point(0, 0), m.Point(200, 0)
+A, B = Point(0, 0), Point(200, 0)
 
 
 def picture(
     nodes: Iterable[m.FlowNode] = (),
     *,
-    shapes: Iterable[m.Shape] | None = None,
-    edges: Iterable[m.Edge] = (),
+    shapes: Iterable[Shape] | None = None,
+    edges: Iterable[Edge] = (),
     highlight: dict[str, Style] | None = None,
     **parts: object,
 ) -> etree._Element:
@@ -29,8 +31,8 @@ def picture(
     content = m.Container(nodes=nodes, **in_content)  # type: ignore[arg-type]
     definitions = m.Definitions(processes=(m.Process(id="p", content=content),), **parts)  # type: ignore[arg-type]
     if shapes is None:
-        shapes = [m.Shape(node.id, m.Box(150 * i, 0, 100, 80)) for i, node in enumerate(nodes)]
-    drawn = draw_svg(definitions, m.Diagram("p", tuple(shapes), tuple(edges)), highlight=highlight)
+        shapes = [Shape(node.id, Box(150 * i, 0, 100, 80)) for i, node in enumerate(nodes)]
+    drawn = draw_svg(definitions, Diagram("p", tuple(shapes), tuple(edges)), highlight=highlight)
     return etree.fromstring(drawn.encode())
 
 
@@ -159,9 +161,9 @@ def test_an_activity_shows_its_marker(activity: m.Activity, marker: str) -> None
 
 def test_only_a_collapsed_sub_process_shows_a_plus() -> None:
     scope = m.SubProcess(id="s", tag="subProcess", content=m.Container())
-    box = m.Box(0, 0, 100, 80)
-    collapsed = picture([scope], shapes=[m.Shape("s", box, expanded=False)])
-    expanded = picture([scope], shapes=[m.Shape("s", box)])
+    box = Box(0, 0, 100, 80)
+    collapsed = picture([scope], shapes=[Shape("s", box, expanded=False)])
+    expanded = picture([scope], shapes=[Shape("s", box)])
     assert "bpm-marker-collapsed" in classes(collapsed)
     assert "bpm-marker-collapsed" not in classes(expanded)
 
@@ -169,7 +171,7 @@ def test_only_a_collapsed_sub_process_shows_a_plus() -> None:
 def test_a_collapsed_event_sub_process_shows_what_starts_it() -> None:
     content = m.Container(nodes=(event("startEvent", m.ErrorDefinition(id="d")),))
     scope = m.SubProcess(id="s", tag="subProcess", content=content, triggered_by_event=True)
-    root = picture([scope], shapes=[m.Shape("s", m.Box(0, 0, 100, 80), expanded=False)])
+    root = picture([scope], shapes=[Shape("s", Box(0, 0, 100, 80), expanded=False)])
     assert "bpm-event-error" in classes(of(root, "s"))
 
 
@@ -209,21 +211,21 @@ def test_a_gateway_shows_its_marker(gateway: m.Gateway, sign: str) -> None:
 
 def test_the_marker_of_an_exclusive_gateway_can_be_hidden() -> None:
     gateway = m.Gateway(id="g", tag="exclusiveGateway")
-    hidden = picture([gateway], shapes=[m.Shape("g", m.Box(0, 0, 50, 50), marker_visible=False)])
+    hidden = picture([gateway], shapes=[Shape("g", Box(0, 0, 50, 50), marker_visible=False)])
     assert "bpm-gateway-exclusive" not in classes(hidden)
 
 
 def test_flows_show_conditions_and_defaults_where_they_leave_an_activity() -> None:
     task = m.Task(id="t", tag="task", default="d")
     choice = m.Gateway(id="g", tag="exclusiveGateway", default="gd")
-    yes = m.Text("yes")
+    yes = Text("yes")
     flows = (
         m.SequenceFlow(id="c", source="t", target="g", condition=yes),
         m.SequenceFlow(id="d", source="t", target="g"),
         m.SequenceFlow(id="gc", source="g", target="t", condition=yes),
         m.SequenceFlow(id="gd", source="g", target="t"),
     )
-    root = picture([task, choice], flows=flows, edges=[m.Edge(flow.id, (A, B)) for flow in flows])
+    root = picture([task, choice], flows=flows, edges=[Edge(flow.id, (A, B)) for flow in flows])
     marks = {flow.id: classes(of(root, flow.id)) & {"bpm-conditional", "bpm-default"} for flow in flows}
     assert marks == {"c": {"bpm-conditional"}, "d": {"bpm-default"}, "gc": set(), "gd": {"bpm-default"}}
     assert all("bpm-head" in classes(of(root, flow.id)) for flow in flows)
@@ -238,7 +240,7 @@ def test_message_flows_associations_and_data_associations_have_lines_of_their_ow
         collaborations=(
             m.Collaboration(id="c", message_flows=(m.MessageFlow(id="mf", source="x", target="y"),)),
         ),
-        edges=[m.Edge(name, (A, B)) for name in ("mf", "a1", "a0", "da")],
+        edges=[Edge(name, (A, B)) for name in ("mf", "a1", "a0", "da")],
     )
     assert {"bpm-messageFlow", "bpm-message-start", "bpm-head"} <= classes(of(root, "mf"))
     assert {"bpm-association", "bpm-open-head"} <= classes(of(root, "a1"))
@@ -262,9 +264,9 @@ def test_pools_and_lanes_are_bands_with_upright_names() -> None:
             ),
         ),
         shapes=[
-            m.Shape("l", m.Box(30, 0, 500, 200)),
-            m.Shape("pool", m.Box(0, 0, 530, 200)),
-            m.Shape("closed", m.Box(0, 300, 530, 60)),
+            Shape("l", Box(30, 0, 500, 200)),
+            Shape("pool", Box(0, 0, 530, 200)),
+            Shape("closed", Box(0, 300, 530, 60)),
         ],
     )
     assert "bpm-band-name" in classes(of(root, "pool"))
@@ -280,7 +282,7 @@ def test_data_and_artifacts_are_drawn() -> None:
         m.DataItem(id="s", kind="store_reference", name="Orders"),
     )
     notes = (m.Annotation("n", "Why?"), m.Annotation("g", "Part", "group"))
-    shapes = [m.Shape(name, m.Box(100 * i, 0, 50, 50)) for i, name in enumerate("osng")]
+    shapes = [Shape(name, Box(100 * i, 0, 50, 50)) for i, name in enumerate("osng")]
     root = picture(data=items, annotations=notes, shapes=shapes)
     assert {"bpm-data-object-reference", "bpm-marker-parallel-instances"} <= classes(of(root, "o"))
     assert "bpm-data-store-reference" in classes(of(root, "s"))
@@ -290,7 +292,7 @@ def test_data_and_artifacts_are_drawn() -> None:
 
 def test_labels_stand_where_the_diagram_says() -> None:
     gateway = m.Gateway(id="g", tag="exclusiveGateway", name="Really?")
-    root = picture([gateway], shapes=[m.Shape("g", m.Box(0, 0, 50, 50), m.Box(300, 40, 60, 14))])
+    root = picture([gateway], shapes=[Shape("g", Box(0, 0, 50, 50), Box(300, 40, 60, 14))])
     [label] = [g for g in root.iter(f"{SVG}g") if g.get("data-label") == "g"]
     [line] = label.iter(f"{SVG}tspan")
     assert (line.text, line.get("x")) == ("Really?", "330")
@@ -309,7 +311,7 @@ def test_hostile_names_and_ids_are_text_and_nothing_else() -> None:
     root = picture(
         nodes,
         flows=(flow,),
-        edges=[m.Edge(flow.id, (A, B))],
+        edges=[Edge(flow.id, (A, B))],
         name=HOSTILE,
         highlight={nodes[0].id: Style(fill='"/><script>', stroke=HOSTILE, badge=HOSTILE)},
     )
@@ -332,7 +334,7 @@ def test_a_highlight_changes_colours_and_adds_a_badge() -> None:
     task = m.Task(id="t", tag="task", name="Work")
     flow = m.SequenceFlow(id="f", source="t", target="t")
     styles = {"t": Style(fill="#eeffee", stroke="#117733", badge="12"), "f": Style(stroke="#117733")}
-    root = picture([task], flows=(flow,), edges=[m.Edge("f", (A, B))], highlight=styles)
+    root = picture([task], flows=(flow,), edges=[Edge("f", (A, B))], highlight=styles)
     body = of(root, "t")
     [frame] = [rect for rect in body.iter(f"{SVG}rect") if rect.get("fill") == "#eeffee"]
     assert frame.get("stroke") == "#117733"
@@ -342,7 +344,7 @@ def test_a_highlight_changes_colours_and_adds_a_badge() -> None:
 
 
 def test_a_diagram_may_show_elements_that_the_file_does_not_have() -> None:
-    root = picture(shapes=[m.Shape("gone", m.Box(0, 0, 10, 10))], edges=[m.Edge("gone", (A, B))])
+    root = picture(shapes=[Shape("gone", Box(0, 0, 10, 10))], edges=[Edge("gone", (A, B))])
     assert not [g for g in root.iter(f"{SVG}g") if g.get("data-element")]
 
 

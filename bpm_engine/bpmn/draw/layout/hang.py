@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bpm_engine.bpmn.diagram import Box, Shape
 from bpm_engine.bpmn.draw.layout.items import Hanging, Item, Placed
 from bpm_engine.bpmn.draw.layout.network import Link, Satellite
 from bpm_engine.bpmn.draw.layout.part import BOUNDARY_INSET, EVENT, lay_out_part
-from bpm_engine.bpmn.model import Box, Shape
 
 HANDLER_GAP = 50.0
 PATH_GAP = EVENT / 2 + 26.0

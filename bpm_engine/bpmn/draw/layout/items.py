@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from bpm_engine.bpmn.diagram import Box, Edge, Point, Shape
 from bpm_engine.bpmn.draw.layout.network import Link
-from bpm_engine.bpmn.model import Box, Edge, Point, Shape
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from bpm_engine.bpmn import model
+from bpm_engine.bpmn.diagram import Box, Edge, Point, Shape
 from bpm_engine.bpmn.draw.text import block_size
-from bpm_engine.bpmn.model import Box, Edge, Point, Shape
 
 ASIDE = 22.0  # how far beside a node a message flow passes what stands in its way
 UNDER = 18.0

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from bpm_engine.bpmn.diagram import Box, Edge, Point, Shape
 from bpm_engine.bpmn.draw.layout.chains import cut_into_chains
 from bpm_engine.bpmn.draw.layout.grid import Grid, Segment
 from bpm_engine.bpmn.draw.layout.items import Item, Placed, moved_edge, moved_shape
@@ -25,7 +26,6 @@ from bpm_engine.bpmn.draw.layout.rows import (
     uniform_lines,
 )
 from bpm_engine.bpmn.draw.text import block_size
-from bpm_engine.bpmn.model import Box, Edge, Point, Shape
 
 COLUMN_GAP = 50.0
 TRACK = 12.0

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from bpm_engine.bpmn import model
+from bpm_engine.bpmn.diagram import Box, Diagram, Edge, Point, Shape
 from bpm_engine.bpmn.draw.layout.container import (
     PADDING_SIDE,
     PADDING_TOP,
@@ -18,7 +19,6 @@ from bpm_engine.bpmn.draw.layout.container import (
 )
 from bpm_engine.bpmn.draw.layout.items import Placed, moved_edge, moved_shape
 from bpm_engine.bpmn.draw.layout.lines import joining, message_edge
-from bpm_engine.bpmn.model import Box, Diagram, Edge, Point, Shape
 
 ORIGIN = 150.0, 90.0
 BAND_HEADER = 30.0
