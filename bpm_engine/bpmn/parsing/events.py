@@ -113,11 +113,13 @@ def _timer(reading: Reading, element: etree._Element) -> EventDefinition:
 
 
 def _signal(reading: Reading, element: etree._Element) -> EventDefinition:
-    return SignalDefinition(**reading.facts(element), signal=reading.reference(element.get("signalRef")))
+    signal = reading.name_of(element.get("signalRef"))
+    return SignalDefinition(**reading.facts(element), signal=signal or None)
 
 
 def _error(reading: Reading, element: etree._Element) -> EventDefinition:
-    return ErrorDefinition(**reading.facts(element), error=reading.reference(element.get("errorRef")))
+    error = reading.name_of(element.get("errorRef"))
+    return ErrorDefinition(**reading.facts(element), error=error or None)
 
 
 def _escalation(reading: Reading, element: etree._Element) -> EventDefinition:

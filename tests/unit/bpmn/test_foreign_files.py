@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bpm_engine.bpmn import load
-from bpm_engine.bpmn.graph import Kind, Work
+from bpm_engine.bpmn.graph import Boundary, Catch, ErrorEvent, Kind, SignalEvent, Work
 from bpm_engine.bpmn.load import Loaded
 
 HEAD = (
@@ -15,6 +15,7 @@ HEAD = (
     'targetNamespace="t"{attributes}>'
 )
 JAVA = "http://www.java.com/java"
+SPIFF = ' xmlns:spiffworkflow="http://spiffworkflow.org/bpmn/schema/1.0/core"'
 
 
 def loaded(body: str, *, executable: bool = True, attributes: str = "") -> Loaded:
@@ -104,12 +105,31 @@ def test_a_script_without_a_format_is_in_the_language_of_its_file() -> None:
 
 
 def test_a_file_of_an_engine_of_python_is_in_python() -> None:
-    spiff = ' xmlns:spiffworkflow="http://spiffworkflow.org/bpmn/schema/1.0/core"'
     script = between('<scriptTask id="n"><script>import math</script></scriptTask>')
-    result = loaded(script, attributes=spiff)
+    result = loaded(script, attributes=SPIFF)
     assert (codes(result), refusals(result)) == (["DIALECT_DIFFERENT", "SCRIPT_FORMAT"], [])
     condition = choice("len(items) > 0 and x.get('a') == 'b'", "").replace(' language=""', "")
-    assert not loaded(condition, attributes=spiff).problems
+    assert not loaded(condition, attributes=SPIFF).problems
+
+
+def test_an_error_or_signal_that_is_not_declared_is_known_by_its_reference() -> None:
+    caught = (
+        '<boundaryEvent id="b" attachedToRef="n"><errorEventDefinition errorRef="LATE"/></boundaryEvent>'
+        '<sequenceFlow id="f3" sourceRef="b" targetRef="e"/>'
+    )
+    result = loaded(between('<serviceTask id="n"/>') + caught)
+    assert (codes(result), refusals(result)) == (["DANGLING_REFERENCE"], [])
+    spec = result.graphs[0].nodes["b"].spec
+    assert isinstance(spec, Boundary)
+    assert spec.events == (ErrorEvent("LATE"),)
+    waiting = '<signalEventDefinition signalRef="alarm"/>'
+    result = loaded(between(f'<intermediateCatchEvent id="n">{waiting}</intermediateCatchEvent>'))
+    assert (codes(result), refusals(result)) == (["DANGLING_REFERENCE", "SIGNAL_UNNAMED"], [])
+    spec = result.graphs[0].nodes["n"].spec
+    assert isinstance(spec, Catch)
+    [event] = spec.events
+    assert isinstance(event, SignalEvent)
+    assert event.name.evaluate({}) == "alarm"
 
 
 @pytest.mark.parametrize(
