@@ -18,6 +18,7 @@ from bpm_engine.bpmn.constraints.facts import (
     named,
     text_in,
 )
+from bpm_engine.bpmn.dialects.spiff import NAMESPACE as SPIFF
 from bpm_engine.bpmn.document import XSI
 from bpm_engine.bpmn.expressions.cycles import parse_cycle
 from bpm_engine.bpmn.expressions.durations import parse_datetime, parse_duration
@@ -114,6 +115,8 @@ def _check_formal(facts: Facts, expression: Element, text: str) -> None:
     """Without xsi:type an expression is natural language (8.4.6). Engines still write `${…}` so."""
     if expression.get(f"{{{XSI}}}type") or expression.get("language") or not _PROSE.fullmatch(text):
         return
+    if SPIFF in facts.document.root.nsmap.values():
+        return  # its expressions are Python, and its modeller never writes a type
     if not _OPERATORS.isdisjoint(text.lower().split()):
         return
     message = f"the {name_of(expression)} {text!r} of {_around(expression)} is not a formal expression"

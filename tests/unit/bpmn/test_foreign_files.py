@@ -112,6 +112,16 @@ def test_a_file_of_an_engine_of_python_is_in_python() -> None:
     assert not loaded(condition, attributes=SPIFF).problems
 
 
+def test_a_condition_of_an_engine_of_python_needs_no_type() -> None:
+    condition = choice("approved", "").replace(' xsi:type="tFormalExpression" language=""', "")
+    result = loaded(condition, attributes=SPIFF)
+    assert not result.problems
+    compiled = result.graphs[0].flows["f2"].condition
+    assert compiled is not None
+    assert compiled.holds({"approved": True})
+    assert refusals(loaded(condition)) == ["EXPRESSION_NOT_FORMAL"]
+
+
 def test_an_error_or_signal_that_is_not_declared_is_known_by_its_reference() -> None:
     caught = (
         '<boundaryEvent id="b" attachedToRef="n"><errorEventDefinition errorRef="LATE"/></boundaryEvent>'
