@@ -246,7 +246,7 @@ def _association(
 ) -> Iterator[tuple[str, Expression]]:
     target = variables.get(association.target or "")
     pairs: list[tuple[str | None, model.Text]] = [
-        (_assigned(assignment.target, variables), _named(assignment.source, variables))
+        (_assigned(assignment.target, variables, target), _named(assignment.source, variables))
         for assignment in association.assignments
     ]
     if association.transformation:
@@ -269,10 +269,11 @@ def _association(
 
 def _named(text: model.Text, variables: Mapping[str, str]) -> model.Text:
     """Tools write the id of a data item where the standard asks for an expression."""
-    name = variables.get(text.source.strip())
+    name = None if text.language == model.TEMPLATE else variables.get(text.source.strip())
     return model.Text(name, line=text.line) if name else text
 
 
-def _assigned(text: model.Text, variables: Mapping[str, str]) -> str | None:
+def _assigned(text: model.Text, variables: Mapping[str, str], whole: str | None) -> str | None:
+    """The variable that an assignment writes; `.` is XPath for all of the association's target."""
     source = text.source.strip()
-    return variables.get(source) or (source if source.isidentifier() else None)
+    return whole if source == "." else variables.get(source) or (source if source.isidentifier() else None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from lxml import etree
 
-from bpm_engine.bpmn.document import text_of
+from bpm_engine.bpmn.document import JBPM, text_of
 from bpm_engine.bpmn.model import (
+    TEMPLATE,
     DataAssignment,
     DataAssociation,
     DataItem,
@@ -87,7 +89,7 @@ def data_associations(reading: Reading, owner: etree._Element) -> tuple[DataAsso
 
 
 def _association(reading: Reading, element: etree._Element) -> DataAssociation:
-    assignments = (_assignment(reading, found) for found in children(element, "assignment"))
+    assignments = (_assignment(reading, element, found) for found in children(element, "assignment"))
     return DataAssociation(
         **reading.facts(element),
         direction="input" if tag_of(element) == "dataInputAssociation" else "output",
@@ -102,12 +104,22 @@ def _association(reading: Reading, element: etree._Element) -> DataAssociation:
     )
 
 
-def _assignment(reading: Reading, element: etree._Element) -> DataAssignment | None:
+def _assignment(
+    reading: Reading, association: etree._Element, element: etree._Element
+) -> DataAssignment | None:
     source, target = reading.text_in(element, "from"), reading.text_in(element, "to")
     if source is None and target is None:
         return None
+    if source is not None and _assigns_literals(reading, association):
+        source = replace(source, language=TEMPLATE)
     line = reading.document.line_of(element)
     return DataAssignment(source or Text("", line=line), target or Text("", line=line))
+
+
+def _assigns_literals(reading: Reading, association: etree._Element) -> bool:
+    """What jBPM assigns to an input is a text, `Review the order`, that may hold expressions: `#{…}`."""
+    is_input = tag_of(association) == "dataInputAssociation"
+    return is_input and JBPM in reading.document.root.nsmap.values()
 
 
 # ------------------------------------------------------------------ root elements

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bpm_engine.bpmn import load
-from bpm_engine.bpmn.graph import Boundary, Catch, ErrorEvent, Kind, SignalEvent, Work
+from bpm_engine.bpmn.graph import Boundary, Catch, ErrorEvent, Kind, Repeat, SignalEvent, Work
 from bpm_engine.bpmn.load import Loaded
 
 HEAD = (
@@ -15,6 +15,7 @@ HEAD = (
     'targetNamespace="t"{attributes}>'
 )
 JAVA = "http://www.java.com/java"
+JBPM = ' xmlns:drools="http://www.jboss.org/drools"'
 SPIFF = ' xmlns:spiffworkflow="http://spiffworkflow.org/bpmn/schema/1.0/core"'
 
 
@@ -140,6 +141,42 @@ def test_an_error_or_signal_that_is_not_declared_is_known_by_its_reference() -> 
     [event] = spec.events
     assert isinstance(event, SignalEvent)
     assert event.name.evaluate({}) == "alarm"
+
+
+@pytest.mark.parametrize("target", [".", "i"])
+@pytest.mark.parametrize(
+    ("source", "value"), [("Review", "Review"), ("Review it", "Review it"), ("for #{who}", "for eve")]
+)
+def test_what_jbpm_assigns_to_an_input_is_a_text(source: str, value: str, target: str) -> None:
+    task = (
+        '<userTask id="n"><ioSpecification><dataInput id="i" name="TaskName"/><inputSet>'
+        "<dataInputRefs>i</dataInputRefs></inputSet><outputSet/></ioSpecification><dataInputAssociation>"
+        f"<targetRef>i</targetRef><assignment><from>{source}</from><to>{target}</to></assignment>"
+        "</dataInputAssociation></userTask>"
+    )
+    result = loaded(between(task), attributes=JBPM)
+    assert not result.problems
+    [(name, text)] = result.graphs[0].nodes["n"].inputs
+    assert (name, text.evaluate({"who": "eve"})) == ("TaskName", value)
+
+
+def test_inputs_of_jbpm_need_no_set() -> None:
+    data = '<ioSpecification><dataInput id="i"/><inputSet/><outputSet/></ioSpecification>'
+    task = between(f'<userTask id="n">{data}</userTask>')
+    result = loaded(task, attributes=JBPM)
+    assert (codes(result), refusals(result)) == (["DATA_NOT_IN_SET"], [])
+    assert refusals(loaded(task)) == ["DATA_NOT_IN_SET"]
+
+
+def test_the_name_of_a_collection_is_in_no_language() -> None:
+    loop = "<loopDataInputRef>lines</loopDataInputRef>"
+    task = f'<task id="n"><multiInstanceLoopCharacteristics>{loop}</multiInstanceLoopCharacteristics></task>'
+    file = between(task) + '<property id="lines"/>'
+    result = loaded(file, attributes=' expressionLanguage="http://www.mvel.org/2.0"')
+    assert not result.problems
+    [repeat] = [node.spec for node in result.graphs[0].nodes.values() if isinstance(node.spec, Repeat)]
+    assert repeat.collection is not None
+    assert repeat.collection.evaluate({"lines": [1, 2]}) == [1, 2]
 
 
 @pytest.mark.parametrize(
