@@ -11,6 +11,7 @@ from bpm_engine.bpmn.dialects import rows
 from bpm_engine.bpmn.dialects.camunda import FORM_PROPERTY, START_FORM_NOTE
 from bpm_engine.bpmn.dialects.draft import Draft, TopicRank
 from bpm_engine.bpmn.dialects.readers import (
+    SERVICE_EXPRESSION_NOTE,
     built_in_type,
     delegate_name,
     flag,
@@ -95,7 +96,7 @@ _ROWS: tuple[AnyRow, ...] = (
         _DELEGATING,
         "expression",
         service_expression,
-        "a method call becomes the topic `bean.method` (with a warning); anything else is computed",
+        SERVICE_EXPRESSION_NOTE,
     ),
     attribute("resultVariable", rows.ACTIVITY, "result_variable", string("result_variable")),
     attribute("resultVariableName", rows.ACTIVITY, "result_variable", string("result_variable")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bpm_engine.bpmn import load
-from bpm_engine.bpmn.graph import Boundary, Catch, ErrorEvent, Kind, Repeat, SignalEvent, Work
+from bpm_engine.bpmn.graph import Boundary, Catch, ErrorEvent, Kind, Repeat, ScriptSpec, SignalEvent, Work
 from bpm_engine.bpmn.load import Loaded
 
 HEAD = (
@@ -177,6 +177,29 @@ def test_the_name_of_a_collection_is_in_no_language() -> None:
     [repeat] = [node.spec for node in result.graphs[0].nodes.values() if isinstance(node.spec, Repeat)]
     assert repeat.collection is not None
     assert repeat.collection.evaluate({"lines": [1, 2]}) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "${execution.setVariable('total', net + tax)}",
+        "#{ execution.setVariable( &quot;total&quot; , execution.getVariable('net') + tax ) }",
+    ],
+)
+def test_an_expression_that_sets_a_variable_is_a_script(expression: str) -> None:
+    result = loaded(between(f'<serviceTask id="n" camunda:expression="{expression}"/>'))
+    assert not result.problems
+    spec = result.graphs[0].nodes["n"].spec
+    assert isinstance(spec, ScriptSpec)
+    assert spec.script.run({"net": 5, "tax": 1}) == {"total": 6}
+
+
+def test_a_variable_whose_name_is_computed_is_set_by_a_handler() -> None:
+    result = loaded(between('<serviceTask id="n" camunda:expression="${execution.setVariable(a, 1)}"/>'))
+    assert codes(result) == ["DIALECT_DIFFERENT"]
+    spec = result.graphs[0].nodes["n"].spec
+    assert isinstance(spec, Work)
+    assert spec.topic == "execution.setVariable"
 
 
 @pytest.mark.parametrize(
