@@ -110,7 +110,7 @@ def _assignment(
     source, target = reading.text_in(element, "from"), reading.text_in(element, "to")
     if source is None and target is None:
         return None
-    if source is not None and _assigns_literals(reading, association):
+    if source is not None and not source.language and _assigns_literals(reading, association):
         source = replace(source, language=TEMPLATE)
     line = reading.document.line_of(element)
     return DataAssignment(source or Text("", line=line), target or Text("", line=line))
@@ -118,8 +118,11 @@ def _assignment(
 
 def _assigns_literals(reading: Reading, association: etree._Element) -> bool:
     """What jBPM assigns to an input is a text, `Review the order`, that may hold expressions: `#{…}`."""
-    is_input = tag_of(association) == "dataInputAssociation"
-    return is_input and JBPM in reading.document.root.nsmap.values()
+    root = reading.document.root
+    if tag_of(association) != "dataInputAssociation" or JBPM not in root.nsmap.values():
+        return False
+    # Tools that only declare the namespace say that their expressions are FEEL.
+    return "feel" not in (root.get("expressionLanguage") or "").lower()
 
 
 # ------------------------------------------------------------------ root elements

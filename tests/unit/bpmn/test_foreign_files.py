@@ -160,6 +160,21 @@ def test_what_jbpm_assigns_to_an_input_is_a_text(source: str, value: str, target
     assert (name, text.evaluate({"who": "eve"})) == ("TaskName", value)
 
 
+@pytest.mark.parametrize(
+    ("written", "attributes"),
+    [("<from", ' expressionLanguage="http://www.omg.org/spec/FEEL/20140401"'), ('<from language="feel"', "")],
+)
+def test_what_is_declared_in_another_language_is_no_text_of_jbpm(written: str, attributes: str) -> None:
+    task = (
+        '<userTask id="n"><ioSpecification><dataInput id="i" name="total"/><inputSet>'
+        "<dataInputRefs>i</dataInputRefs></inputSet><outputSet/></ioSpecification><dataInputAssociation>"
+        f"<targetRef>i</targetRef><assignment>{written}>sum(prices)</from><to>i</to></assignment>"
+        "</dataInputAssociation></userTask>"
+    )
+    [(_, value)] = loaded(between(task), attributes=JBPM + attributes).graphs[0].nodes["n"].inputs
+    assert value.evaluate({"prices": [2, 3]}) == 5
+
+
 def test_inputs_of_jbpm_need_no_set() -> None:
     data = '<ioSpecification><dataInput id="i"/><inputSet/><outputSet/></ioSpecification>'
     task = between(f'<userTask id="n">{data}</userTask>')
