@@ -19,6 +19,7 @@ from bpm_engine.bpmn.frozen import FrozenDict
 EMPTY: Mapping[str, str] = FrozenDict()
 
 TEMPLATE = "template"
+OWN_LANGUAGE = "bpm"
 """Language of a text that is taken literally, unless it holds `${…}` / `#{…}` or begins with `=`."""
 
 
@@ -199,6 +200,7 @@ class EventDefinition(Element):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageDefinition(EventDefinition):
     message: str | None = None  # id of the root element
+    expression: Text | None = None  # of a dialect: the name, computed
     operation: str | None = None
 
 
@@ -211,6 +213,7 @@ class TimerDefinition(EventDefinition):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalDefinition(EventDefinition):
     signal: str | None = None
+    expression: Text | None = None  # of a dialect: the name, computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +265,7 @@ class DataItem(Element):
     item: str | None = None
     is_collection: bool = False
     state: str = ""
+    initial: Text | None = None  # what a dialect gives it at its birth
 
 
 @dataclass(frozen=True, slots=True)

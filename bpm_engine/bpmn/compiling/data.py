@@ -92,7 +92,7 @@ class DataNames:
         for item in items:
             if item.kind not in _BORN or item.name == _PLACEHOLDER:
                 continue
-            born.setdefault(self.variables[item.id], None)
+            born.setdefault(self.variables[item.id], texts.optional(item.initial, item))
             if (variable := f"{self.variables[item.id]}_state") in with_state:
                 born[variable] = texts.template(item.state, item) if item.state else None
         return tuple(born.items())

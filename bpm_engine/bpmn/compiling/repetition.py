@@ -23,7 +23,7 @@ from bpm_engine.bpmn.compiling.data import (
 )
 from bpm_engine.bpmn.compiling.draft import Draft, NodeDraft, ScopeDraft
 from bpm_engine.bpmn.compiling.events import Events
-from bpm_engine.bpmn.compiling.texts import OWN_LANGUAGE, Texts
+from bpm_engine.bpmn.compiling.texts import Texts
 from bpm_engine.bpmn.expressions import Expression, ExpressionError
 from bpm_engine.bpmn.graph import Kind
 from bpm_engine.problems import error
@@ -162,7 +162,7 @@ class Repetition:
         return self._variable(item, activity) if item else None
 
     def _variable(self, name: str, activity: model.Activity) -> Expression:
-        language = OWN_LANGUAGE if name.isidentifier() else ""  # a name is one in every language
+        language = model.OWN_LANGUAGE if name.isidentifier() else ""  # a name is one in every language
         return self._texts.expression(model.Text(name, language, activity.line), activity)
 
     def _source(self, activity: model.Activity, reference: str) -> str:

@@ -30,7 +30,7 @@ from bpm_engine.bpmn.expressions import (
     parse_datetime,
     parse_duration,
 )
-from bpm_engine.bpmn.model import TEMPLATE, Element, Text
+from bpm_engine.bpmn.model import OWN_LANGUAGE, TEMPLATE, Element, Text
 from bpm_engine.problems import Findings, error, warning
 
 EXPRESSION_SYNTAX = error(
@@ -68,7 +68,6 @@ NOTHING = compile_expression("null", notation=Notation.FEEL)
 _LOOKS_LIKE_EXPRESSION = re.compile(r"\s*=|.*[$#]\{", re.DOTALL)
 _FEEL = re.compile(r"feel", re.IGNORECASE)
 _JUEL = re.compile(r"juel|jsp|unified.?el|(?:^|/)el$", re.IGNORECASE)
-OWN_LANGUAGE = "bpm"
 _PLAIN = frozenset({"", OWN_LANGUAGE, "plain", "text", "urn:bpm-engine:1"})
 _SAME_AS_PLAIN = frozenset({"python", "python3"})
 _XPATH = re.compile(r"xpath", re.IGNORECASE)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Literal
 
 from lxml import etree
 
+from bpm_engine.bpmn.dialects.flowable import ACTIVITI, FLOWABLE
 from bpm_engine.bpmn.document import JBPM, text_of
 from bpm_engine.bpmn.model import (
+    OWN_LANGUAGE,
     TEMPLATE,
     DataAssignment,
     DataAssociation,
@@ -28,6 +31,12 @@ from bpm_engine.bpmn.parsing.reading import (
     optional_number,
     tag_of,
 )
+
+_VALUES = tuple(
+    f"{{{namespace}}}value" for dialect in (FLOWABLE, ACTIVITI) for namespace in dialect.namespaces
+)
+_LITERALS = frozenset({"boolean", "int", "integer", "long", "short", "double", "float", "decimal"})
+_LITERAL = re.compile(r"true|false|-?[0-9]+(?:\.[0-9]+)?", re.IGNORECASE)
 
 DataKind = Literal["object", "object_reference", "store_reference", "property", "input", "output"]
 
@@ -50,7 +59,20 @@ def data_item(reading: Reading, element: etree._Element) -> DataItem:
         item=reading.reference(element.get("itemSubjectRef")),
         is_collection=flag(element, "isCollection", default=False),
         state="" if state is None else state.get("name") or "",
+        initial=_initial_value(reading, element),
     )
+
+
+def _initial_value(reading: Reading, element: etree._Element) -> Text | None:
+    """Flowable and Activiti give a data object a value of its type, which is one of XML Schema."""
+    extensions = child(element, "extensionElements")
+    values = extensions.iterchildren(*_VALUES) if extensions is not None else ()
+    for found in values:
+        written = text_of(found).strip()
+        is_literal = (element.get("itemSubjectRef") or "").rpartition(":")[2] in _LITERALS
+        source = written.lower() if is_literal and _LITERAL.fullmatch(written) else repr(written)
+        return Text(source, OWN_LANGUAGE, reading.document.line_of(found))
+    return None
 
 
 def data_items(reading: Reading, element: etree._Element, *names: str) -> tuple[DataItem, ...]:

@@ -5,13 +5,26 @@ from __future__ import annotations
 import pytest
 
 from bpm_engine.bpmn import load
-from bpm_engine.bpmn.graph import Boundary, Catch, ErrorEvent, Kind, Repeat, ScriptSpec, SignalEvent, Work
+from bpm_engine.bpmn.graph import (
+    Boundary,
+    Catch,
+    ErrorEvent,
+    Kind,
+    MessageEvent,
+    Repeat,
+    ScriptSpec,
+    SignalEvent,
+    Throw,
+    TimerEvent,
+    Work,
+)
 from bpm_engine.bpmn.load import Loaded
 
 HEAD = (
     '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" '
     'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
     'xmlns:camunda="http://camunda.org/schema/1.0/bpmn" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" '
+    'xmlns:flowable="http://flowable.org/bpmn" xmlns:xsd="http://www.w3.org/2001/XMLSchema" '
     'targetNamespace="t"{attributes}>'
 )
 JAVA = "http://www.java.com/java"
@@ -215,6 +228,68 @@ def test_a_variable_whose_name_is_computed_is_set_by_a_handler() -> None:
     spec = result.graphs[0].nodes["n"].spec
     assert isinstance(spec, Work)
     assert spec.topic == "execution.setVariable"
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "value"),
+    [
+        ("7", "int", 7),
+        ("1.5", "double", 1.5),
+        ("TRUE", "boolean", True),
+        ("7", "string", "7"),
+        ("a'b", "string", "a'b"),
+    ],
+)
+def test_a_data_object_of_flowable_is_born_with_its_value(written: str, kind: str, value: object) -> None:
+    data = (
+        f'<dataObject id="d" name="total" itemSubjectRef="xsd:{kind}"><extensionElements>'
+        f"<flowable:value>{written}</flowable:value></extensionElements></dataObject>"
+    )
+    result = loaded(data + between('<task id="n"/>'))
+    assert not result.problems
+    [(name, initial)] = result.graphs[0].root.locals
+    assert initial is not None
+    assert (name, initial.evaluate({})) == ("total", value)
+
+
+@pytest.mark.parametrize("kind", ["signal", "message"])
+def test_the_name_of_an_event_of_flowable_may_be_computed(kind: str) -> None:
+    waiting = f'<{kind}EventDefinition flowable:{kind}Expression="alarm-${{room}}"/>'
+    result = loaded(between(f'<intermediateCatchEvent id="n">{waiting}</intermediateCatchEvent>'))
+    assert not result.problems
+    spec = result.graphs[0].nodes["n"].spec
+    assert isinstance(spec, Catch)
+    [event] = spec.events
+    assert isinstance(event, SignalEvent | MessageEvent)
+    assert event.name.evaluate({"room": 4}) == "alarm-4"
+
+
+def test_a_message_of_flowable_with_a_computed_name_is_thrown() -> None:
+    thrown = '<messageEventDefinition flowable:messageExpression="${what}"/>'
+    result = loaded(between(f'<intermediateThrowEvent id="n">{thrown}</intermediateThrowEvent>'))
+    assert not result.problems
+    spec = result.graphs[0].nodes["n"].spec
+    assert isinstance(spec, Throw)
+    [event] = spec.events
+    assert isinstance(event, MessageEvent)
+    assert event.name.evaluate({"what": "paid"}) == "paid"
+
+
+@pytest.mark.parametrize("end", ["2030-01-01T00:00:00Z", "${last}"])
+def test_the_end_of_a_cycle_of_flowable_belongs_to_the_cycle(end: str) -> None:
+    result = loaded(timer(f'<timeCycle flowable:endDate="{end}">R4/PT5M</timeCycle>'))
+    assert not result.problems
+    spec = result.graphs[0].nodes["n"].spec
+    assert isinstance(spec, Catch)
+    [event] = spec.events
+    assert isinstance(event, TimerEvent)
+    text = event.expression.evaluate({"last": "2030-01-01T00:00:00Z"})
+    assert text == "R4/PT5M/2030-01-01T00:00:00Z"
+
+
+def test_a_cron_text_of_flowable_has_no_end() -> None:
+    result = loaded(timer('<timeCycle flowable:endDate="2030-01-01T00:00:00Z">0 9 * * *</timeCycle>'))
+    assert refusals(result) == ["TIMER_FORMAT"]
 
 
 @pytest.mark.parametrize(
