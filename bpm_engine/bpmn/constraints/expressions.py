@@ -63,6 +63,7 @@ _CONDITIONS = (
     "condition",
     "activationCondition",
 )
+_DATA = ("dataObject", "dataObjectReference", "property", "dataInput", "dataOutput")
 _NEEDED = ("condition", "messagePath", "dataPath", "transformation")
 _PROSE = re.compile(r"(?!(?:true|false|not|null|none)\b)[^\W\d]\w*(?:\s+[^\W\d]\w*)*", re.IGNORECASE)
 _OPERATORS = frozenset(
@@ -77,12 +78,14 @@ _TIMER_PARSERS: Mapping[str, Callable[[str], object]] = {
 
 
 def check_expressions(facts: Facts) -> None:
+    declared = {data.get(key) for data in facts.each(*_DATA) for key in ("id", "name")}
     for expression in facts.each(*_CONDITIONS, "loopCardinality"):
         text = text_in(expression)
         if not text:
             _check_empty(facts, expression)
             continue
-        _check_formal(facts, expression, text)
+        if text not in declared:  # the name of data is an expression, whoever wrote it
+            _check_formal(facts, expression, text)
         if name_of(expression) != "loopCardinality" and _LITERAL.fullmatch(text):
             message = f"the {name_of(expression)} {text!r} is neither true nor false"
             facts.report(CONDITION_NOT_BOOLEAN, expression, message, Scrutiny.RUNNABLE)

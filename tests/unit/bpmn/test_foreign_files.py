@@ -136,6 +136,13 @@ def test_a_condition_of_an_engine_of_python_needs_no_type() -> None:
     assert refusals(loaded(condition)) == ["EXPRESSION_NOT_FORMAL"]
 
 
+def test_the_name_of_a_data_object_is_a_condition_without_a_type() -> None:
+    waiting = "<conditionalEventDefinition><condition>paid</condition></conditionalEventDefinition>"
+    event = between(f'<intermediateCatchEvent id="n">{waiting}</intermediateCatchEvent>')
+    assert not loaded(event + '<dataObject id="paid"/>').problems
+    assert refusals(loaded(event)) == ["EXPRESSION_NOT_FORMAL"]
+
+
 def test_an_error_or_signal_that_is_not_declared_is_known_by_its_reference() -> None:
     caught = (
         '<boundaryEvent id="b" attachedToRef="n"><errorEventDefinition errorRef="LATE"/></boundaryEvent>'
