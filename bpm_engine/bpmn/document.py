@@ -25,7 +25,9 @@ BPMN = "http://www.omg.org/spec/BPMN/20100524/MODEL"
 BPMNDI = "http://www.omg.org/spec/BPMN/20100524/DI"
 DC = "http://www.omg.org/spec/DD/20100524/DC"
 DI = "http://www.omg.org/spec/DD/20100524/DI"
+XSD = "http://www.w3.org/2001/XMLSchema"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
+JBPM = "http://www.jboss.org/drools"
 XINCLUDE = "http://www.w3.org/2001/XInclude"
 
 # What stands inside these is text or a vendor's business, even where it looks like BPMN.

@@ -96,6 +96,7 @@ class EventDefinition(Element):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageDefinition(EventDefinition):
     message: str | None = None  # id of the root element
+    expression: Text | None = None  # of a dialect: the name, computed
     operation: str | None = None
 
 
@@ -108,6 +109,7 @@ class TimerDefinition(EventDefinition):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalDefinition(EventDefinition):
     signal: str | None = None
+    expression: Text | None = None  # of a dialect: the name, computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +161,7 @@ class DataItem(Element):
     item: str | None = None
     is_collection: bool = False
     state: str = ""
+    initial: Text | None = None  # what a dialect gives it at its birth
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 TEMPLATE = "template"
 """Language of a text that is taken literally, unless it holds `${…}` / `#{…}` or begins with `=`."""
+OWN_LANGUAGE = "bpm"
+"""Of a text that is an expression in our own notation, whatever the file uses elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

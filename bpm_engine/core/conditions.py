@@ -2,8 +2,9 @@
 
 A condition is looked at when its wait begins, and after each step that wrote a variable which it reads,
 wherever in the instance that was (decision 18). It triggers when it is true and was not before, so one
-that does not interrupt has to become false before it can trigger again. A variable that is not there yet
-is no fault: the condition is not true yet. Conditions of a halted instance are looked at when it goes on.
+that does not interrupt has to become false before it can trigger again. A variable that is not there yet,
+or a data object that nobody has written, is no fault: the condition is not true yet. Conditions of a halted
+instance are looked at when it goes on.
 
 An activity that waits for its data (13.3.2) is looked at in the same way.
 
@@ -126,10 +127,11 @@ def _begin_with_data(marking: Marking, row: Subscription) -> None:
 
 
 def _holds(marking: Marking, row: Subscription) -> bool:
+    condition, seen = _event(marking, row).condition, _seen(marking, row)
     try:
-        return _event(marking, row).condition.holds(_seen(marking, row), marking.context.now)
+        return condition.holds(seen, marking.context.now)
     except ExpressionError as fault:
-        if fault.code == UNKNOWN_VARIABLE:
+        if fault.code == UNKNOWN_VARIABLE or any(seen.get(name, 0) is None for name in condition.reads):
             return False
         raise
 

@@ -21,7 +21,7 @@ from bpm_engine.bpmn.compiling.draft import Draft, Mappings, StoreUse
 from bpm_engine.bpmn.compiling.texts import Texts
 from bpm_engine.bpmn.expressions import Expression
 from bpm_engine.bpmn.stores import Operation
-from bpm_engine.bpmn.text import Text
+from bpm_engine.bpmn.text import TEMPLATE, Text
 from bpm_engine.problems import warning
 
 DATA_ASSOCIATION_IGNORED = warning(
@@ -93,7 +93,7 @@ class DataNames:
         for item in items:
             if item.kind not in _BORN or item.name == _PLACEHOLDER:
                 continue
-            born.setdefault(self.variables[item.id], None)
+            born.setdefault(self.variables[item.id], texts.optional(item.initial, item))
             if (variable := f"{self.variables[item.id]}_state") in with_state:
                 born[variable] = texts.template(item.state, item) if item.state else None
         return tuple(born.items())
@@ -247,7 +247,7 @@ def _association(
 ) -> Iterator[tuple[str, Expression]]:
     target = variables.get(association.target or "")
     pairs: list[tuple[str | None, Text]] = [
-        (_assigned(assignment.target, variables), _named(assignment.source, variables))
+        (_assigned(assignment.target, variables, target), _named(assignment.source, variables))
         for assignment in association.assignments
     ]
     if association.transformation:
@@ -270,10 +270,11 @@ def _association(
 
 def _named(text: Text, variables: Mapping[str, str]) -> Text:
     """Tools write the id of a data item where the standard asks for an expression."""
-    name = variables.get(text.source.strip())
+    name = None if text.language == TEMPLATE else variables.get(text.source.strip())
     return Text(name, line=text.line) if name else text
 
 
-def _assigned(text: Text, variables: Mapping[str, str]) -> str | None:
+def _assigned(text: Text, variables: Mapping[str, str], whole: str | None) -> str | None:
+    """The variable that an assignment writes; `.` is XPath for all of the association's target."""
     source = text.source.strip()
-    return variables.get(source) or (source if source.isidentifier() else None)
+    return whole if source == "." else variables.get(source) or (source if source.isidentifier() else None)

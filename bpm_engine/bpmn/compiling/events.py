@@ -77,11 +77,17 @@ class Events:
         throws: bool,
     ) -> EventSpec | None:
         match definition:
-            case model.MessageDefinition(message=None) if throws:
+            case model.MessageDefinition(message=None, expression=None) if throws:
                 self._report_unnamed(owner, "the event names no message and sends nothing")
                 return None
             case model.MessageDefinition():
-                return self.message(definition.message, owner, settings, payload=_payload_output(owner))
+                return self.message(
+                    definition.message,
+                    owner,
+                    settings,
+                    payload=_payload_output(owner),
+                    computed=definition.expression,
+                )
             case model.TimerDefinition():
                 return self._timer(definition, owner, settings)
             case model.SignalDefinition():
@@ -111,13 +117,14 @@ class Events:
         settings: Settings,
         *,
         payload: str | None = None,
+        computed: Text | None = None,
     ) -> MessageEvent:
         message = self.definitions.messages.get(reference or "")
         key = settings.correlation_key or (message.correlation_key if message else None)
         matched = tuple((m.name, self.texts.expression(m.value, owner)) for m in settings.match)
         correlation = Correlation(self.process, self.definitions, self.texts, self.findings)
         return MessageEvent(
-            name=self._message_name(message, reference, owner),
+            name=self._message_name(message, reference or computed, owner),
             correlation_key=self.texts.optional(key, owner),
             match=matched + (tuple(correlation.bound(message, owner)) if message else ()),
             payload_variable=settings.payload_variable
@@ -127,10 +134,12 @@ class Events:
         )
 
     def _message_name(
-        self, message: model.Message | None, reference: str | None, owner: model.Element
+        self, message: model.Message | None, reference: str | Text | None, owner: model.Element
     ) -> Expression:
         if message and message.name.strip():
             return self.texts.template(Text(message.name.strip(), line=message.line), message)
+        if isinstance(reference, Text):
+            return self.texts.template(reference, owner)
         stand_in = reference or owner.id
         self._report_unnamed(owner, f"the message has no name; {stand_in!r} stands in")
         return self.texts.template(stand_in, owner)
@@ -142,6 +151,8 @@ class Events:
         signal = self.definitions.signals.get(definition.signal or "")
         if signal and signal.name.strip():
             return self.texts.template(Text(signal.name.strip(), line=signal.line), signal)
+        if definition.expression and signal is None:
+            return self.texts.template(definition.expression, owner)
         stand_in = definition.signal or owner.id
         self.findings.add(
             SIGNAL_UNNAMED.at(

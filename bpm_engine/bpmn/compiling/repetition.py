@@ -34,7 +34,7 @@ from bpm_engine.bpmn.events import (
 )
 from bpm_engine.bpmn.expressions import Expression, ExpressionError
 from bpm_engine.bpmn.graph import Kind
-from bpm_engine.bpmn.text import Text
+from bpm_engine.bpmn.text import OWN_LANGUAGE, Text
 from bpm_engine.problems import error
 
 REPETITION_WITHOUT_COUNT = error(
@@ -171,7 +171,8 @@ class Repetition:
         return self._variable(item, activity) if item else None
 
     def _variable(self, name: str, activity: model.Activity) -> Expression:
-        return self._texts.expression(Text(name, line=activity.line), activity)
+        language = OWN_LANGUAGE if name.isidentifier() else ""  # a name is one in every language
+        return self._texts.expression(Text(name, language, activity.line), activity)
 
     def _source(self, activity: model.Activity, reference: str) -> str:
         """The variable that a collection is read from: of a data input that is a mere copy, the original.

@@ -31,7 +31,7 @@ from bpm_engine.bpmn.expressions import (
     parse_duration,
 )
 from bpm_engine.bpmn.model import Element
-from bpm_engine.bpmn.text import TEMPLATE, Text
+from bpm_engine.bpmn.text import OWN_LANGUAGE, TEMPLATE, Text
 from bpm_engine.problems import Findings, error, warning
 
 EXPRESSION_SYNTAX = error(
@@ -69,7 +69,7 @@ NOTHING = compile_expression("null", notation=Notation.FEEL)
 _LOOKS_LIKE_EXPRESSION = re.compile(r"\s*=|.*[$#]\{", re.DOTALL)
 _FEEL = re.compile(r"feel", re.IGNORECASE)
 _JUEL = re.compile(r"juel|jsp|unified.?el|(?:^|/)el$", re.IGNORECASE)
-_PLAIN = frozenset({"", "bpm", "plain", "text", "urn:bpm-engine:1"})
+_PLAIN = frozenset({"", OWN_LANGUAGE, "plain", "text", "urn:bpm-engine:1"})
 _SAME_AS_PLAIN = frozenset({"python", "python3"})
 _XPATH = re.compile(r"xpath", re.IGNORECASE)
 _RETURNED = re.compile(r"\s*(?:return\b)?(.*?);?\s*", re.DOTALL)
@@ -165,6 +165,8 @@ class Texts:
     def attempt_expression(self, text: Text) -> Expression | None:
         """The text as an expression of ours, or None when it is something else; nothing is reported."""
         try:
+            if text.language == TEMPLATE:
+                return compile_template(text.source)
             return compile_expression(text.source, notation=_own_notation(text))
         except ExpressionError:
             return None

@@ -16,6 +16,7 @@ from bpm_engine.bpmn.constraints.facts import (
     text_in,
 )
 from bpm_engine.bpmn.constraints.items import item_of, same_item
+from bpm_engine.bpmn.document import JBPM
 from bpm_engine.bpmn.schema import GROUPS
 from bpm_engine.problems import error, warning
 
@@ -108,10 +109,18 @@ def _check_sets(facts: Facts, holder: Element) -> None:
             identifier = element.get("id")
             if identifier and identifier not in listed:
                 message = f"{named(element)} belongs to no {kind.lower()}Set"
-                facts.report(DATA_NOT_IN_SET, element, message, Scrutiny.EXECUTABLE)
+                _report_not_in_set(facts, element, message)
         for each in sets:
             _check_members(facts, each, kind)
             _check_partners(facts, each, "Output" if kind == "Input" else "Input", kind)
+
+
+def _report_not_in_set(facts: Facts, element: Element, message: str) -> None:
+    """jBPM keeps no sets: it writes an empty one beside its inputs, and means that there are such inputs."""
+    if JBPM in facts.document.root.nsmap.values():
+        facts.warn(DATA_NOT_IN_SET, element, message)
+    else:
+        facts.report(DATA_NOT_IN_SET, element, message, Scrutiny.EXECUTABLE)
 
 
 def _check_members(facts: Facts, each: Element, kind: str) -> None:

@@ -18,6 +18,7 @@ from bpm_engine.bpmn.constraints.facts import (
     named,
     text_in,
 )
+from bpm_engine.bpmn.dialects.spiff import NAMESPACE as SPIFF
 from bpm_engine.bpmn.document import XSI
 from bpm_engine.bpmn.expressions.cycles import parse_cycle
 from bpm_engine.bpmn.expressions.durations import parse_datetime, parse_duration
@@ -62,6 +63,7 @@ _CONDITIONS = (
     "condition",
     "activationCondition",
 )
+_DATA = ("dataObject", "dataObjectReference", "property", "dataInput", "dataOutput")
 _NEEDED = ("condition", "messagePath", "dataPath", "transformation")
 _PROSE = re.compile(r"(?!(?:true|false|not|null|none)\b)[^\W\d]\w*(?:\s+[^\W\d]\w*)*", re.IGNORECASE)
 _OPERATORS = frozenset(
@@ -76,12 +78,14 @@ _TIMER_PARSERS: Mapping[str, Callable[[str], object]] = {
 
 
 def check_expressions(facts: Facts) -> None:
+    declared = {data.get(key) for data in facts.each(*_DATA) for key in ("id", "name")}
     for expression in facts.each(*_CONDITIONS, "loopCardinality"):
         text = text_in(expression)
         if not text:
             _check_empty(facts, expression)
             continue
-        _check_formal(facts, expression, text)
+        if text not in declared:  # the name of data is an expression, whoever wrote it
+            _check_formal(facts, expression, text)
         if name_of(expression) != "loopCardinality" and _LITERAL.fullmatch(text):
             message = f"the {name_of(expression)} {text!r} is neither true nor false"
             facts.report(CONDITION_NOT_BOOLEAN, expression, message, Scrutiny.RUNNABLE)
@@ -114,6 +118,8 @@ def _check_formal(facts: Facts, expression: Element, text: str) -> None:
     """Without xsi:type an expression is natural language (8.4.6). Engines still write `${…}` so."""
     if expression.get(f"{{{XSI}}}type") or expression.get("language") or not _PROSE.fullmatch(text):
         return
+    if SPIFF in facts.document.root.nsmap.values():
+        return  # its expressions are Python, and its modeller never writes a type
     if not _OPERATORS.isdisjoint(text.lower().split()):
         return
     message = f"the {name_of(expression)} {text!r} of {_around(expression)} is not a formal expression"

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 
 from bpm_engine.bpmn.constraints.facts import Element, Facts, name_of
-
-_JBPM = "http://www.jboss.org/drools"  # its structureRefs are Java classes, with or without typeLanguage
+from bpm_engine.bpmn.document import JBPM
 
 
 def item_of(facts: Facts, element: Element) -> Element | None:
@@ -56,5 +55,6 @@ def _key(item: Element | None) -> Hashable:
 
 
 def _types_are_classes(facts: Facts) -> bool:
+    """The structureRefs of jBPM are Java classes, with or without typeLanguage."""
     root = facts.document.root
-    return "java" in (root.get("typeLanguage") or "").lower() or _JBPM in root.nsmap.values()
+    return "java" in (root.get("typeLanguage") or "").lower() or JBPM in root.nsmap.values()

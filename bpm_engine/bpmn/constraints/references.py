@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bpm_engine.bpmn.constraints.facts import Element, Facts, name_of, named
+from bpm_engine.bpmn.document import XSD
 from bpm_engine.bpmn.schema import Reference
 from bpm_engine.problems import error, warning
 
@@ -48,7 +49,7 @@ def _owner(element: Element, name: str) -> str:
 
 def _report_dangling(facts: Facts, element: Element, name: str, value: str, reference: Reference) -> None:
     message = f"{_owner(element, name)}: {name} refers to {value!r}, which is not in the file"
-    if reference.dangling == "allowed":
+    if reference.dangling == "allowed" or _is_built_in_type(facts, value, reference):
         return
     if value.partition(":")[0] in facts.document.foreign_prefixes:
         facts.report(
@@ -58,6 +59,12 @@ def _report_dangling(facts: Facts, element: Element, name: str, value: str, refe
         facts.warn(DANGLING_REFERENCE, element, message)
     else:
         facts.report(DANGLING_REFERENCE, element, message)
+
+
+def _is_built_in_type(facts: Facts, value: str, reference: Reference) -> bool:
+    """Several engines write `itemSubjectRef="xsd:string"` instead of an item definition for it."""
+    prefix = value.partition(":")[0]
+    return "itemDefinition" in reference.targets and facts.document.root.nsmap.get(prefix) == XSD
 
 
 def _report_wrong(

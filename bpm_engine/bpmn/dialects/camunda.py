@@ -7,6 +7,7 @@ from lxml import etree
 from bpm_engine.bpmn.dialects import rows
 from bpm_engine.bpmn.dialects.draft import Draft, TopicRank
 from bpm_engine.bpmn.dialects.readers import (
+    SERVICE_EXPRESSION_NOTE,
     built_in_type,
     days_or_duration,
     delegate_name,
@@ -144,7 +145,7 @@ DIALECT = Dialect(
             _DELEGATING,
             "expression",
             service_expression,
-            "a method call becomes the topic `bean.method` (with a warning); anything else is computed",
+            SERVICE_EXPRESSION_NOTE,
         ),
         attribute("resultVariable", rows.ACTIVITY | rows.THROW, "result_variable", string("result_variable")),
         attribute(

@@ -11,6 +11,7 @@ from bpm_engine.bpmn.dialects import rows
 from bpm_engine.bpmn.dialects.camunda import FORM_PROPERTY, START_FORM_NOTE
 from bpm_engine.bpmn.dialects.draft import Draft, TopicRank
 from bpm_engine.bpmn.dialects.readers import (
+    SERVICE_EXPRESSION_NOTE,
     built_in_type,
     delegate_name,
     flag,
@@ -95,7 +96,7 @@ _ROWS: tuple[AnyRow, ...] = (
         _DELEGATING,
         "expression",
         service_expression,
-        "a method call becomes the topic `bean.method` (with a warning); anything else is computed",
+        SERVICE_EXPRESSION_NOTE,
     ),
     attribute("resultVariable", rows.ACTIVITY, "result_variable", string("result_variable")),
     attribute("resultVariableName", rows.ACTIVITY, "result_variable", string("result_variable")),
@@ -214,8 +215,12 @@ _ROWS: tuple[AnyRow, ...] = (
         rows.ERROR_EVENT,
         "the code becomes a variable of the surrounding scope",
     ),
-    *ignored_attributes("messageExpression", rows.MESSAGE_EVENT, "a message has a fixed name"),
-    *ignored_attributes("signalExpression", rows.SIGNAL_EVENT, "a signal has a fixed name"),
+    attribute("messageExpression", rows.MESSAGE_EVENT, "MessageDefinition.expression", None),
+    attribute("signalExpression", rows.SIGNAL_EVENT, "SignalDefinition.expression", None),
+    attribute(
+        "endDate", rows.place("cycle", "timeCycle"), "TimerDefinition.text", None, "cron texts have no end"
+    ),
+    *ignored_attributes("businessCalendarName", rows.TIMER, "there are no calendars of business days"),
     *harmless_attributes("async", rows.SIGNAL_EVENT, "each delivery of a signal is a step of its own"),
     *ignored_attributes("scope", rows.place("signal", "signal"), "a signal reaches the whole tenant"),
     *ignored_attributes(
@@ -263,7 +268,7 @@ _ROWS: tuple[AnyRow, ...] = (
     *ignored_elements(
         "customResource potentialStarter", rows.ANYWHERE, "who may act is decided by the caller"
     ),
-    *ignored_elements("value", rows.ANYWHERE, "a data object has no initial value; use a script task"),
+    element("value", rows.DATA_OBJECT, "DataItem.initial", None, values="text"),
     *(
         element(name, rows.ANYWHERE, "", None, note="for the modeller", treatment=Treatment.HARMLESS)
         for name in ("localization",)

@@ -18,8 +18,16 @@ DURATION = re.compile(
 )
 _WHOLE_EXPRESSION = re.compile(r"[$#]\{(.*)\}", re.DOTALL)
 _METHOD_CALL = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)\s*\((.*)\)", re.DOTALL)
+_SET_VARIABLE = re.compile(
+    r"""execution\s*\.\s*setVariable\s*\(\s*(["'])([^\W\d]\w*)\1\s*,(.*)\)""", re.DOTALL
+)
 _PATH = re.compile(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*)*")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
+
+SERVICE_EXPRESSION_NOTE = (
+    "`execution.setVariable('x', …)` writes `x`; another method call becomes the topic `bean.method` "
+    "(with a warning); anything else is computed"
+)
 
 
 def parse_flag(value: str) -> bool | None:
@@ -148,12 +156,17 @@ def delegate_name(draft: Draft, value: str) -> None:
 
 
 def service_expression(draft: Draft, value: str) -> None:
-    """`${bean.method(a)}` calls code that is not here: its name is the topic. Anything else is computed."""
+    """`${bean.method(a)}` calls code that is not here: its name is the topic. Anything else is computed,
+    and so is what `${execution.setVariable('total', a + b)}` writes."""
     value = value.strip()
     body = expression_body(value)
     if body is None:
         if value:
             draft.offer_topic(TopicRank.EXPRESSION, value)
+        return
+    written = _SET_VARIABLE.fullmatch(body)
+    if written is not None and _closes_at_end(written.group(3)):
+        draft.put("expression", draft.text(f"{written.group(2)} = {written.group(3).strip()}", "juel"))
         return
     call = _METHOD_CALL.fullmatch(body)
     if call is None or not _closes_at_end(call.group(2)):

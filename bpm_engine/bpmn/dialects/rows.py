@@ -90,6 +90,8 @@ CONDITIONAL_EVENT = place("conditional event", "conditionalEventDefinition")
 SIGNAL_EVENT = place("signal event", "signalEventDefinition")
 MESSAGE_EVENT = place("message event", "messageEventDefinition")
 ERROR = place("error", "error")
+DATA_OBJECT = place("data object", "dataObject")
+TIMER = place("timer event", "timerEventDefinition timeDate timeDuration timeCycle")
 SEQUENCE_FLOW = place("sequence flow", "sequenceFlow")
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Literal
 
 from lxml import etree
 
-from bpm_engine.bpmn.document import text_of
+from bpm_engine.bpmn.dialects.flowable import ACTIVITI, FLOWABLE
+from bpm_engine.bpmn.document import JBPM, text_of
 from bpm_engine.bpmn.model import (
     DataAssignment,
     DataAssociation,
@@ -25,7 +28,13 @@ from bpm_engine.bpmn.parsing.reading import (
     optional_number,
     tag_of,
 )
-from bpm_engine.bpmn.text import Text
+from bpm_engine.bpmn.text import OWN_LANGUAGE, TEMPLATE, Text
+
+_VALUES = tuple(
+    f"{{{namespace}}}value" for dialect in (FLOWABLE, ACTIVITI) for namespace in dialect.namespaces
+)
+_LITERALS = frozenset({"boolean", "int", "integer", "long", "short", "double", "float", "decimal"})
+_LITERAL = re.compile(r"true|false|-?[0-9]+(?:\.[0-9]+)?", re.IGNORECASE)
 
 DataKind = Literal["object", "object_reference", "store_reference", "property", "input", "output"]
 
@@ -48,7 +57,20 @@ def data_item(reading: Reading, element: etree._Element) -> DataItem:
         item=reading.reference(element.get("itemSubjectRef")),
         is_collection=flag(element, "isCollection", default=False),
         state="" if state is None else state.get("name") or "",
+        initial=_initial_value(reading, element),
     )
+
+
+def _initial_value(reading: Reading, element: etree._Element) -> Text | None:
+    """Flowable and Activiti give a data object a value of its type, which is one of XML Schema."""
+    extensions = child(element, "extensionElements")
+    values = extensions.iterchildren(*_VALUES) if extensions is not None else ()
+    for found in values:
+        written = text_of(found).strip()
+        is_literal = (element.get("itemSubjectRef") or "").rpartition(":")[2] in _LITERALS
+        source = written.lower() if is_literal and _LITERAL.fullmatch(written) else repr(written)
+        return Text(source, OWN_LANGUAGE, reading.document.line_of(found))
+    return None
 
 
 def data_items(reading: Reading, element: etree._Element, *names: str) -> tuple[DataItem, ...]:
@@ -87,7 +109,7 @@ def data_associations(reading: Reading, owner: etree._Element) -> tuple[DataAsso
 
 
 def _association(reading: Reading, element: etree._Element) -> DataAssociation:
-    assignments = (_assignment(reading, found) for found in children(element, "assignment"))
+    assignments = (_assignment(reading, element, found) for found in children(element, "assignment"))
     return DataAssociation(
         **reading.facts(element),
         direction="input" if tag_of(element) == "dataInputAssociation" else "output",
@@ -102,12 +124,25 @@ def _association(reading: Reading, element: etree._Element) -> DataAssociation:
     )
 
 
-def _assignment(reading: Reading, element: etree._Element) -> DataAssignment | None:
+def _assignment(
+    reading: Reading, association: etree._Element, element: etree._Element
+) -> DataAssignment | None:
     source, target = reading.text_in(element, "from"), reading.text_in(element, "to")
     if source is None and target is None:
         return None
+    if source is not None and not source.language and _assigns_literals(reading, association):
+        source = replace(source, language=TEMPLATE)
     line = reading.document.line_of(element)
     return DataAssignment(source or Text("", line=line), target or Text("", line=line))
+
+
+def _assigns_literals(reading: Reading, association: etree._Element) -> bool:
+    """What jBPM assigns to an input is a text, `Review the order`, that may hold expressions: `#{…}`."""
+    root = reading.document.root
+    if tag_of(association) != "dataInputAssociation" or JBPM not in root.nsmap.values():
+        return False
+    # Tools that only declare the namespace say that their expressions are FEEL.
+    return "feel" not in (root.get("expressionLanguage") or "").lower()
 
 
 # ------------------------------------------------------------------ root elements

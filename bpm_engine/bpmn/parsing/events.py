@@ -7,10 +7,12 @@ give the same value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Literal
 
 from lxml import etree
 
+from bpm_engine.bpmn.dialects.flowable import ACTIVITI, FLOWABLE
 from bpm_engine.bpmn.document import text_of
 from bpm_engine.bpmn.model import (
     CancelDefinition,
@@ -30,11 +32,13 @@ from bpm_engine.bpmn.parsing.data import data_associations, data_items
 from bpm_engine.bpmn.parsing.reading import (
     Reading,
     bpmn_children,
+    child,
     child_text,
     children,
     flag,
     tag_of,
 )
+from bpm_engine.bpmn.text import TEMPLATE, Text
 
 EVENT_TAGS = frozenset(
     {"startEvent", "endEvent", "intermediateCatchEvent", "intermediateThrowEvent", "boundaryEvent"}
@@ -95,6 +99,7 @@ def _message(reading: Reading, element: etree._Element) -> EventDefinition:
         **reading.facts(element),
         message=reading.reference(element.get("messageRef")) or operation_message(reading, operation),
         operation=reading.reference(operation),
+        expression=_computed_name(reading, element, "messageExpression"),
     )
 
 
@@ -106,18 +111,43 @@ def operation_message(reading: Reading, operation: str | None) -> str | None:
 
 def _timer(reading: Reading, element: etree._Element) -> EventDefinition:
     for name, kind in _TIMERS:
-        text = reading.text_in(element, name)
-        if text is not None:
-            return TimerDefinition(**reading.facts(element), kind=kind, text=text)
+        found = child(element, name)
+        text = reading.text(found)
+        if found is not None and text is not None:
+            return TimerDefinition(**reading.facts(element), kind=kind, text=_until(found, text))
     return TimerDefinition(**reading.facts(element))
 
 
+def _until(element: etree._Element, text: Text) -> Text:
+    """Flowable and Activiti write the end of a cycle beside it, ISO 8601 behind it: `R/PT5M/2030-01-01`."""
+    end = dialect_attribute(element, "endDate")
+    return replace(text, source=f"{text.source}/{end}") if end else text
+
+
 def _signal(reading: Reading, element: etree._Element) -> EventDefinition:
-    return SignalDefinition(**reading.facts(element), signal=reading.reference(element.get("signalRef")))
+    signal = reading.name_of(element.get("signalRef"))
+    return SignalDefinition(
+        **reading.facts(element),
+        signal=signal or None,
+        expression=_computed_name(reading, element, "signalExpression"),
+    )
+
+
+def _computed_name(reading: Reading, element: etree._Element, attribute: str) -> Text | None:
+    """Flowable and Activiti compute the name of an event beside the reference, which is then left out."""
+    written = dialect_attribute(element, attribute)
+    return Text(written, TEMPLATE, reading.document.line_of(element)) if written else None
+
+
+def dialect_attribute(element: etree._Element, name: str) -> str:
+    """An attribute of Flowable or Activiti; empty if there is none."""
+    namespaces = (*FLOWABLE.namespaces, *ACTIVITI.namespaces)
+    return next(filter(None, ((element.get(f"{{{each}}}{name}") or "").strip() for each in namespaces)), "")
 
 
 def _error(reading: Reading, element: etree._Element) -> EventDefinition:
-    return ErrorDefinition(**reading.facts(element), error=reading.reference(element.get("errorRef")))
+    error = reading.name_of(element.get("errorRef"))
+    return ErrorDefinition(**reading.facts(element), error=error or None)
 
 
 def _escalation(reading: Reading, element: etree._Element) -> EventDefinition:

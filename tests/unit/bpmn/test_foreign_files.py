@@ -5,16 +5,31 @@ from __future__ import annotations
 import pytest
 
 from bpm_engine.bpmn import load
-from bpm_engine.bpmn.graph import Kind, Work
+from bpm_engine.bpmn.graph import (
+    Boundary,
+    Catch,
+    ErrorEvent,
+    Kind,
+    MessageEvent,
+    Repeat,
+    ScriptSpec,
+    SignalEvent,
+    Throw,
+    TimerEvent,
+    Work,
+)
 from bpm_engine.bpmn.load import Loaded
 
 HEAD = (
     '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" '
     'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
     'xmlns:camunda="http://camunda.org/schema/1.0/bpmn" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" '
+    'xmlns:flowable="http://flowable.org/bpmn" xmlns:xsd="http://www.w3.org/2001/XMLSchema" '
     'targetNamespace="t"{attributes}>'
 )
 JAVA = "http://www.java.com/java"
+JBPM = ' xmlns:drools="http://www.jboss.org/drools"'
+SPIFF = ' xmlns:spiffworkflow="http://spiffworkflow.org/bpmn/schema/1.0/core"'
 
 
 def loaded(body: str, *, executable: bool = True, attributes: str = "") -> Loaded:
@@ -104,12 +119,184 @@ def test_a_script_without_a_format_is_in_the_language_of_its_file() -> None:
 
 
 def test_a_file_of_an_engine_of_python_is_in_python() -> None:
-    spiff = ' xmlns:spiffworkflow="http://spiffworkflow.org/bpmn/schema/1.0/core"'
     script = between('<scriptTask id="n"><script>import math</script></scriptTask>')
-    result = loaded(script, attributes=spiff)
+    result = loaded(script, attributes=SPIFF)
     assert (codes(result), refusals(result)) == (["DIALECT_DIFFERENT", "SCRIPT_FORMAT"], [])
     condition = choice("len(items) > 0 and x.get('a') == 'b'", "").replace(' language=""', "")
-    assert not loaded(condition, attributes=spiff).problems
+    assert not loaded(condition, attributes=SPIFF).problems
+
+
+def test_a_condition_of_an_engine_of_python_needs_no_type() -> None:
+    condition = choice("approved", "").replace(' xsi:type="tFormalExpression" language=""', "")
+    result = loaded(condition, attributes=SPIFF)
+    assert not result.problems
+    compiled = result.graphs[0].flows["f2"].condition
+    assert compiled is not None
+    assert compiled.holds({"approved": True})
+    assert refusals(loaded(condition)) == ["EXPRESSION_NOT_FORMAL"]
+
+
+def test_the_name_of_a_data_object_is_a_condition_without_a_type() -> None:
+    waiting = "<conditionalEventDefinition><condition>paid</condition></conditionalEventDefinition>"
+    event = between(f'<intermediateCatchEvent id="n">{waiting}</intermediateCatchEvent>')
+    assert not loaded(event + '<dataObject id="paid"/>').problems
+    assert refusals(loaded(event)) == ["EXPRESSION_NOT_FORMAL"]
+
+
+def test_an_error_or_signal_that_is_not_declared_is_known_by_its_reference() -> None:
+    caught = (
+        '<boundaryEvent id="b" attachedToRef="n"><errorEventDefinition errorRef="LATE"/></boundaryEvent>'
+        '<sequenceFlow id="f3" sourceRef="b" targetRef="e"/>'
+    )
+    result = loaded(between('<serviceTask id="n"/>') + caught)
+    assert (codes(result), refusals(result)) == (["DANGLING_REFERENCE"], [])
+    spec = result.graphs[0].nodes["b"].spec
+    assert isinstance(spec, Boundary)
+    assert spec.events == (ErrorEvent("LATE"),)
+    waiting = '<signalEventDefinition signalRef="alarm"/>'
+    result = loaded(between(f'<intermediateCatchEvent id="n">{waiting}</intermediateCatchEvent>'))
+    assert (codes(result), refusals(result)) == (["DANGLING_REFERENCE", "SIGNAL_UNNAMED"], [])
+    spec = result.graphs[0].nodes["n"].spec
+    assert isinstance(spec, Catch)
+    [event] = spec.events
+    assert isinstance(event, SignalEvent)
+    assert event.name.evaluate({}) == "alarm"
+
+
+@pytest.mark.parametrize("target", [".", "i"])
+@pytest.mark.parametrize(
+    ("source", "value"), [("Review", "Review"), ("Review it", "Review it"), ("for #{who}", "for eve")]
+)
+def test_what_jbpm_assigns_to_an_input_is_a_text(source: str, value: str, target: str) -> None:
+    task = (
+        '<userTask id="n"><ioSpecification><dataInput id="i" name="TaskName"/><inputSet>'
+        "<dataInputRefs>i</dataInputRefs></inputSet><outputSet/></ioSpecification><dataInputAssociation>"
+        f"<targetRef>i</targetRef><assignment><from>{source}</from><to>{target}</to></assignment>"
+        "</dataInputAssociation></userTask>"
+    )
+    result = loaded(between(task), attributes=JBPM)
+    assert not result.problems
+    [(name, text)] = result.graphs[0].nodes["n"].inputs
+    assert (name, text.evaluate({"who": "eve"})) == ("TaskName", value)
+
+
+@pytest.mark.parametrize(
+    ("written", "attributes"),
+    [("<from", ' expressionLanguage="http://www.omg.org/spec/FEEL/20140401"'), ('<from language="feel"', "")],
+)
+def test_what_is_declared_in_another_language_is_no_text_of_jbpm(written: str, attributes: str) -> None:
+    task = (
+        '<userTask id="n"><ioSpecification><dataInput id="i" name="total"/><inputSet>'
+        "<dataInputRefs>i</dataInputRefs></inputSet><outputSet/></ioSpecification><dataInputAssociation>"
+        f"<targetRef>i</targetRef><assignment>{written}>sum(prices)</from><to>i</to></assignment>"
+        "</dataInputAssociation></userTask>"
+    )
+    [(_, value)] = loaded(between(task), attributes=JBPM + attributes).graphs[0].nodes["n"].inputs
+    assert value.evaluate({"prices": [2, 3]}) == 5
+
+
+def test_inputs_of_jbpm_need_no_set() -> None:
+    data = '<ioSpecification><dataInput id="i"/><inputSet/><outputSet/></ioSpecification>'
+    task = between(f'<userTask id="n">{data}</userTask>')
+    result = loaded(task, attributes=JBPM)
+    assert (codes(result), refusals(result)) == (["DATA_NOT_IN_SET"], [])
+    assert refusals(loaded(task)) == ["DATA_NOT_IN_SET"]
+
+
+def test_the_name_of_a_collection_is_in_no_language() -> None:
+    loop = "<loopDataInputRef>lines</loopDataInputRef>"
+    task = f'<task id="n"><multiInstanceLoopCharacteristics>{loop}</multiInstanceLoopCharacteristics></task>'
+    file = between(task) + '<property id="lines"/>'
+    result = loaded(file, attributes=' expressionLanguage="http://www.mvel.org/2.0"')
+    assert not result.problems
+    [repeat] = [node.spec for node in result.graphs[0].nodes.values() if isinstance(node.spec, Repeat)]
+    assert repeat.collection is not None
+    assert repeat.collection.evaluate({"lines": [1, 2]}) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "${execution.setVariable('total', net + tax)}",
+        "#{ execution.setVariable( &quot;total&quot; , execution.getVariable('net') + tax ) }",
+    ],
+)
+def test_an_expression_that_sets_a_variable_is_a_script(expression: str) -> None:
+    result = loaded(between(f'<serviceTask id="n" camunda:expression="{expression}"/>'))
+    assert not result.problems
+    spec = result.graphs[0].nodes["n"].spec
+    assert isinstance(spec, ScriptSpec)
+    assert spec.script.run({"net": 5, "tax": 1}) == {"total": 6}
+
+
+def test_a_variable_whose_name_is_computed_is_set_by_a_handler() -> None:
+    result = loaded(between('<serviceTask id="n" camunda:expression="${execution.setVariable(a, 1)}"/>'))
+    assert codes(result) == ["DIALECT_DIFFERENT"]
+    spec = result.graphs[0].nodes["n"].spec
+    assert isinstance(spec, Work)
+    assert spec.topic == "execution.setVariable"
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "value"),
+    [
+        ("7", "int", 7),
+        ("1.5", "double", 1.5),
+        ("TRUE", "boolean", True),
+        ("7", "string", "7"),
+        ("a'b", "string", "a'b"),
+    ],
+)
+def test_a_data_object_of_flowable_is_born_with_its_value(written: str, kind: str, value: object) -> None:
+    data = (
+        f'<dataObject id="d" name="total" itemSubjectRef="xsd:{kind}"><extensionElements>'
+        f"<flowable:value>{written}</flowable:value></extensionElements></dataObject>"
+    )
+    result = loaded(data + between('<task id="n"/>'))
+    assert not result.problems
+    [(name, initial)] = result.graphs[0].root.locals
+    assert initial is not None
+    assert (name, initial.evaluate({})) == ("total", value)
+
+
+@pytest.mark.parametrize("kind", ["signal", "message"])
+def test_the_name_of_an_event_of_flowable_may_be_computed(kind: str) -> None:
+    waiting = f'<{kind}EventDefinition flowable:{kind}Expression="alarm-${{room}}"/>'
+    result = loaded(between(f'<intermediateCatchEvent id="n">{waiting}</intermediateCatchEvent>'))
+    assert not result.problems
+    spec = result.graphs[0].nodes["n"].spec
+    assert isinstance(spec, Catch)
+    [event] = spec.events
+    assert isinstance(event, SignalEvent | MessageEvent)
+    assert event.name.evaluate({"room": 4}) == "alarm-4"
+
+
+def test_a_message_of_flowable_with_a_computed_name_is_thrown() -> None:
+    thrown = '<messageEventDefinition flowable:messageExpression="${what}"/>'
+    result = loaded(between(f'<intermediateThrowEvent id="n">{thrown}</intermediateThrowEvent>'))
+    assert not result.problems
+    spec = result.graphs[0].nodes["n"].spec
+    assert isinstance(spec, Throw)
+    [event] = spec.events
+    assert isinstance(event, MessageEvent)
+    assert event.name.evaluate({"what": "paid"}) == "paid"
+
+
+@pytest.mark.parametrize("end", ["2030-01-01T00:00:00Z", "${last}"])
+def test_the_end_of_a_cycle_of_flowable_belongs_to_the_cycle(end: str) -> None:
+    result = loaded(timer(f'<timeCycle flowable:endDate="{end}">R4/PT5M</timeCycle>'))
+    assert not result.problems
+    spec = result.graphs[0].nodes["n"].spec
+    assert isinstance(spec, Catch)
+    [event] = spec.events
+    assert isinstance(event, TimerEvent)
+    text = event.expression.evaluate({"last": "2030-01-01T00:00:00Z"})
+    assert text == "R4/PT5M/2030-01-01T00:00:00Z"
+
+
+def test_a_cron_text_of_flowable_has_no_end() -> None:
+    result = loaded(timer('<timeCycle flowable:endDate="2030-01-01T00:00:00Z">0 9 * * *</timeCycle>'))
+    assert refusals(result) == ["TIMER_FORMAT"]
 
 
 @pytest.mark.parametrize(
