@@ -37,6 +37,7 @@ from bpm_engine.services.schedules import ScheduleSweep
 from bpm_engine.services.step import Played, Step, Submission
 from bpm_engine.services.sweeps import RecoverySweep, TimerSweep, UnclaimedSweep
 from bpm_engine.store.clock import Clock
+from bpm_engine.store.failures import CommitUnknownError
 from bpm_engine.store.notifications import News
 from bpm_engine.store.statistics import Load, read_load
 from bpm_engine.store.store import Store
@@ -147,15 +148,19 @@ class Runtime:
         """Play what `find` finds, in the transaction that found it and holds its trees; what has no outcome
         belongs to a tree that cannot be read. For changes that nothing follows from: nobody is told."""
         self.check_open()
+        found: list[Submission] = []
         played = Played()
-        with (
-            self.store.transaction()
-            if connection is None
-            else self.store.joined(connection, tenant=tenant) as tx
-        ):
-            found = find(tx)
-            if found:
-                self.step.play(tx, found, played, held=frozenset(s.root for s in found), wait=True)
+        try:
+            with (
+                self.store.transaction()
+                if connection is None
+                else self.store.joined(connection, tenant=tenant) as tx
+            ):
+                found = find(tx)
+                if found:
+                    self.step.play(tx, found, played, held=frozenset(s.root for s in found), wait=True)
+        except CommitUnknownError:
+            self.committer.make_sure(played)
         return found
 
     @contextmanager

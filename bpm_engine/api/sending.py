@@ -17,6 +17,7 @@ from bpm_engine.services.admission import Kind
 from bpm_engine.services.intake import Incoming, MessageResult
 from bpm_engine.services.step import Submission, new_id
 from bpm_engine.store import signals
+from bpm_engine.store.failures import CommitUnknownError
 from bpm_engine.store.signals import Signal
 
 logger = logging.getLogger("bpm_engine.audit")
@@ -79,7 +80,18 @@ class Sending:
             payload=border.variables(payload, "payload"),
             actor=actor,
         )
-        with self._caller.turn(Kind.MESSAGE, connection), self._caller.writing(connection) as tx:
-            number = signals.fan_out(tx, [signal])
+        with self._caller.turn(Kind.MESSAGE, connection):
+            number = self._fan_out(signal, connection)
         logger.info("signal %r goes to %d, sent by %s", name, number, actor or "nobody in particular")
+        return number
+
+    def _fan_out(self, signal: Signal, connection: sa.Connection | None) -> int:
+        """Who sends it again because an answer was lost would have everybody hear it twice: look for it."""
+        number = 0
+        try:
+            with self._caller.writing(connection) as tx:
+                number = signals.fan_out(tx, [signal])
+        except CommitUnknownError:
+            if number:
+                self._caller.runtime.committer.find_out(lambda tx: signals.is_on_its_way(tx, signal.id))
         return number

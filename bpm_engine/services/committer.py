@@ -208,7 +208,7 @@ class Committer:
                 self._step.play(tx, found, played, held=held, handoff=self.handoff)
                 tx.news |= played.news
         except CommitUnknownError:
-            self._make_sure(played)
+            self.make_sure(played)
         except UnavailableError:  # nothing is lost: the rows are still due
             self._drop(played)
             raise
@@ -257,7 +257,7 @@ class Committer:
                 self._step.play(tx, batch, played, wait=wait, handoff=self.handoff)
                 tx.news |= played.news
         except CommitUnknownError:
-            self._make_sure(played)
+            self.make_sure(played)
         except BaseException:
             self._drop(played)
             raise
@@ -265,34 +265,33 @@ class Committer:
             if not wait:
                 self._timed(monotonic() - begun, len(batch))
 
-    def _make_sure(self, played: Played) -> None:
-        """The answer of a COMMIT was lost: return if it happened, else raise; ask until the database answers.
+    def make_sure(self, played: Played) -> None:
+        """The answer of a COMMIT was lost: return if it happened, else raise."""
+        try:
+            self.find_out(lambda tx: _is_there(tx, played))
+        except UnavailableError:
+            self._drop(played)
+            raise
+
+    def find_out(self, happened: Callable[[Transaction], bool]) -> None:
+        """Return if what was to be committed is there, else raise; ask until the database answers.
 
         CommitUnknownError: it does not answer. Then whoever waits must be told so; what a claim guards is
         tried again, since the claim tells.
         """
         for question in range(QUESTIONS):
             try:
-                happened = self._happened(played)
+                with self._store.reading() as tx:
+                    is_there = happened(tx)
             except UnavailableError:
                 if self._stopping:
                     break
                 self._pause(question)
                 continue
-            if happened:
+            if is_there:
                 return
-            self._drop(played)
             raise UnavailableError("the connection was lost before the commit")
-        self._drop(played)
         raise CommitUnknownError
-
-    def _happened(self, played: Played) -> bool:
-        """Whether the transaction is there: by one row of its own in the log, or by a message that it
-        buffered. One that has neither changed nothing."""
-        with self._store.reading() as tx:
-            if played.mark is not None:
-                return log.entry_exists(tx, played.mark)
-            return not played.messages or bool(messages.load_messages(tx, played.messages[:1]))
 
     def _postpone(self, batch: list[Submission], problem: UnavailableError) -> None:
         """The database is away for long. Results of work wait for it; who asked is told."""
@@ -330,7 +329,7 @@ class Committer:
         try:
             run_in_transaction(self._store, self._step, call, root, played, self.handoff)
         except CommitUnknownError:
-            self._make_sure(played)
+            self.make_sure(played)
         except BaseException:
             self._drop(played)
             raise
@@ -480,6 +479,13 @@ def _without_messages(batch: list[Submission], taken: frozenset[str]) -> list[Su
         else:
             left.append(submission)
     return left
+
+
+def _is_there(tx: Transaction, played: Played) -> bool:
+    """By one row of its own in the log, or by a message that it buffered; who has neither changed nothing."""
+    if played.mark is not None:
+        return log.entry_exists(tx, played.mark)
+    return not played.messages or bool(messages.load_messages(tx, played.messages[:1]))
 
 
 def _forget_held(batch: list[Submission]) -> bool:

@@ -74,6 +74,11 @@ def fan_out(tx: Transaction, signals: Sequence[ThrownSignal | Signal]) -> int:
     return tx.execute(FAN_OUT, {"given": given, "later": rows.rows(later), "now": tx.now()}).rowcount
 
 
+def is_on_its_way(tx: Transaction, signal_id: str) -> bool:
+    """Whether the signal has deliveries, pending or done."""
+    return tx.execute(ON_ITS_WAY, {"signal_id": signal_id}).first() is not None
+
+
 def pending_deliveries(tx: Transaction, limit: int, after: tuple[str, str] | None = None) -> list[Delivery]:
     """The next deliveries in order of the signals; page on with the last one's (signal_id,
     subscription_id).
@@ -105,6 +110,11 @@ _SIGNALS = row_source(
         sa.Column("payload", Json),
         sa.Column("actor", sa.Text()),
     ]
+)
+ON_ITS_WAY = (
+    sa.select(delivery.c.signal_id)
+    .where(delivery.c.signal_id == sa.bindparam("signal_id", type_=Id))
+    .limit(1)
 )
 _LATER = row_source([sa.Column("signal_id", Id), sa.Column("subscription_id", Id)], "later")
 _DELIVERY_COLUMNS = [name for name in DELIVERY.fields if name != "error"]

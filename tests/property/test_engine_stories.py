@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.databases import empty
 from support.engine_player import EnginePlayer
 from support.faulty import Faults
-from support.generator.blocks import Block
+from support.generator.blocks import Block, Guarded, Position, Task, TaskKind, Trigger
 from support.generator.trees import Shape, trees
 from support.generator.xml import to_xml
 from support.oracle import tell
@@ -68,6 +68,13 @@ def test_faults_of_the_database_change_nothing(url: str, tree: Block, seed: int)
 @given(tree=trees(SMALL))
 def test_two_engines_that_take_turns_change_nothing(url: str, tree: Block) -> None:
     compare(url, tree, engines=2)
+
+
+@pytest.mark.parametrize("position", Position)
+def test_a_condition_that_ends_the_process_is_not_taken_back(url: str, position: Position) -> None:
+    """Who plays looks at the rows that the step has left, not at those before it."""
+    handler = Task("t2", TaskKind.SCRIPT)
+    compare(url, Guarded("g1", Task("t1"), handler, Trigger.CONDITION, position, interrupting=True, count=1))
 
 
 @pytest.mark.slow

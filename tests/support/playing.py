@@ -297,17 +297,16 @@ class Performance:
 
     def _toggle(self, wait: Subscription, name: str) -> None:
         """On, and off again where the instance still runs: the next time is a new one."""
-        world = self.player.world
-        place = world.scopes[wait.scope_id]
+        place = self.player.world.scopes[wait.scope_id]
         while name not in place.variables:
-            place = world.scopes[place.parent_id or ""]
+            place = self.player.world.scopes[place.parent_id or ""]
         for value in (True, False):
             if place.state is ScopeState.ACTIVE:
                 changed = stimuli.VariablesSet(
                     instance_id=wait.instance_id, variables={name: value}, scope_id=place.id
                 )
                 self._play(changed)
-                place = world.scopes[place.id]
+                place = self.player.world.scopes[place.id]  # whoever reads rows has a new world by now
 
     def _fire(self, timer: Timer) -> None:
         self.player.now = max(self.player.now, timer.due_at)

@@ -1,0 +1,178 @@
+"""The answer of a COMMIT is lost: whoever called is told what really happened, and has it done once.
+
+Both ways: it was carried out, and it was not. Each call is one that would do harm if it were made twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+import sqlalchemy as sa
+from support.definitions import bpmn, path
+
+from bpm_engine import Engine, UnavailableError
+from bpm_engine.store.failures import CommitUnknownError
+
+pytestmark = pytest.mark.reliable
+PROCESS = bpmn(
+    '<startEvent id="start"/><userTask id="look"/><endEvent id="end"/>' + path("start", "look", "end")
+)
+WAITING = bpmn(
+    '<startEvent id="start"/><receiveTask id="hear" messageRef="m"/><userTask id="look"/><endEvent id="end"/>'
+    + path("start", "hear", "look", "end"),
+    roots='<message id="m" name="news"/>',
+)
+CALLED = bpmn(
+    '<startEvent id="start"><signalEventDefinition signalRef="s"/></startEvent><userTask id="look"/>'
+    '<endEvent id="end"/>' + path("start", "look", "end"),
+    roots='<signal id="s" name="open"/>',
+)
+AD_HOC = bpmn(
+    '<startEvent id="start"/><adHocSubProcess id="some"><userTask id="one"/><userTask id="two"/>'
+    "</adHocSubProcess>"
+    '<endEvent id="end"/>' + path("start", "some", "end"),
+)
+OUTSIDE = bpmn(
+    '<startEvent id="start"/><serviceTask id="work" bpm:topic="work" bpm:external="true"/>'
+    '<userTask id="look"/><endEvent id="end"/>' + path("start", "work", "look", "end"),
+)
+
+
+@contextmanager
+def lost_answer(engine: Engine, *, happened: bool) -> Iterator[list[bool]]:
+    """Of the next COMMIT. Like a connection that breaks after, or before, the server reads it."""
+    store = engine._runtime.store
+    commit = store._commit
+    lost: list[bool] = []
+
+    def commit_and_lose(connection: sa.Connection) -> None:
+        if lost:
+            return commit(connection)
+        lost.append(True)
+        if happened:
+            commit(connection)
+        else:
+            connection.rollback()
+        raise CommitUnknownError
+
+    store._commit = commit_and_lose  # type: ignore[method-assign]
+    try:
+        yield lost
+    finally:
+        store._commit = commit  # type: ignore[method-assign]
+
+
+@dataclass(frozen=True)
+class Case:
+    model: bytes
+    prepare: Callable[[Engine], str]
+    call: Callable[[Engine, str], object]
+    count: Callable[[Engine], int]  # how often it has had its effect
+
+
+def nothing(_: Engine) -> str:
+    return ""
+
+
+def an_instance(engine: Engine) -> str:
+    return engine.start("p").id
+
+
+def a_task(engine: Engine) -> str:
+    engine.start("p")
+    return engine.tasks.find().items[0].id
+
+
+def three_tasks(engine: Engine) -> str:
+    for _ in range(3):
+        engine.start("p")
+    return ""
+
+
+def external_work(engine: Engine) -> str:
+    engine.start("p")
+    return engine.external.fetch("work", worker="w")[0].lock
+
+
+def instances(engine: Engine) -> int:
+    engine.run_until_idle()
+    return len(engine.instances.find().items)
+
+
+def looking(engine: Engine) -> int:
+    return len(engine.tasks.find().items)
+
+
+def ended(engine: Engine) -> int:
+    return len(engine.instances.find(ended=True).items)
+
+
+def reserved(engine: Engine) -> int:
+    return len(engine.tasks.find(assignee="ann").items)
+
+
+def entries(engine: Engine) -> int:
+    (instance,) = engine.instances.find().items
+    return sum(entry.kind == "variables" for entry in engine.history.find(instance.id).items)
+
+
+CASES = {
+    "start": Case(PROCESS, nothing, lambda e, _: e.start("p"), instances),
+    "start with a key": Case(PROCESS, nothing, lambda e, _: e.start("p", idempotency_key="k"), instances),
+    "complete": Case(PROCESS, a_task, lambda e, task: e.tasks.complete(task), ended),
+    "claim": Case(PROCESS, a_task, lambda e, task: e.tasks.claim(task, "ann"), reserved),
+    "reserve": Case(PROCESS, three_tasks, lambda e, _: e.tasks.reserve("ann", 1), reserved),
+    "cancel": Case(PROCESS, an_instance, lambda e, i: e.instances.cancel(i), ended),
+    "set variables": Case(PROCESS, an_instance, lambda e, i: e.instances.set_variables(i, {"a": 1}), entries),
+    "cancel many": Case(PROCESS, an_instance, lambda e, i: e.batches.cancel(ids=[i]), ended),
+    "activate": Case(AD_HOC, an_instance, lambda e, i: e.instances.activate(i, "one"), looking),
+    "message": Case(WAITING, an_instance, lambda e, _: e.send_message("news"), looking),
+    "message with an id": Case(
+        WAITING, an_instance, lambda e, _: e.send_message("news", message_id="1"), looking
+    ),
+    "signal": Case(CALLED, nothing, lambda e, _: e.send_signal("open"), instances),
+    "external work": Case(OUTSIDE, external_work, lambda e, lock: e.external.complete(lock), looking),
+}
+
+
+@pytest.mark.parametrize("happened", [True, False], ids=["it happened", "it did not"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_call_without_an_answer_has_its_effect_once(engine: Engine, name: str, happened: bool) -> None:
+    case = CASES[name]
+    engine.deploy(case.model)
+    given = case.prepare(engine)
+    before = case.count(engine)
+    with lost_answer(engine, happened=happened) as lost:
+        try:
+            answer = case.call(engine, given)
+        except CommitUnknownError:
+            pytest.fail("nobody looked whether it happened")
+        except UnavailableError:  # nothing has happened, so that it is safe to try again
+            assert not happened
+            assert case.count(engine) == before
+            answer = case.call(engine, given)
+    assert lost
+    assert case.count(engine) == before + 1
+    if name.startswith("message"):
+        assert answer == "delivered"
+    if name == "signal":
+        assert answer == 1
+
+
+def test_a_signal_that_nobody_hears_is_sent_though_the_answer_is_lost(engine: Engine) -> None:
+    with lost_answer(engine, happened=True):
+        assert engine.send_signal("open") == 0
+
+
+@pytest.mark.parametrize("happened", [True, False], ids=["it happened", "it did not"])
+def test_a_buffered_message_without_an_answer_is_kept_once(engine: Engine, happened: bool) -> None:
+    engine.deploy(WAITING)
+    with lost_answer(engine, happened=happened):
+        assert engine.send_message("news") == "buffered"
+    for _ in range(2):
+        engine.start("p")
+    engine.run_until_idle()
+    assert looking(engine) == 1
