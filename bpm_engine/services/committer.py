@@ -47,7 +47,7 @@ from bpm_engine.services.step import (
     new_id,
 )
 from bpm_engine.services.transactional import GuardedConnection, run_in_transaction
-from bpm_engine.store import log, messages, quarantine
+from bpm_engine.store import log, messages, quarantine, trees
 from bpm_engine.store.changes import StaleTokensError
 from bpm_engine.store.failures import CommitUnknownError
 from bpm_engine.store.store import Store
@@ -281,7 +281,7 @@ class Committer:
         """
         for question in range(QUESTIONS):
             try:
-                with self._store.reading() as tx:
+                with self._store.transaction() as tx:
                     is_there = happened(tx)
             except UnavailableError:
                 if self._stopping:
@@ -482,8 +482,12 @@ def _without_messages(batch: list[Submission], taken: frozenset[str]) -> list[Su
 
 
 def _is_there(tx: Transaction, played: Played) -> bool:
-    """By one row of its own in the log, or by a message that it buffered; who has neither changed nothing."""
+    """By one row of its own in the log, or by a message that it buffered; who has neither changed nothing.
+
+    A server may still be at the COMMIT whose connection is gone. It holds the call tree as long: wait for it.
+    """
     if played.mark is not None:
+        trees.take_roots(tx, [played.mark.root_instance_id], wait=True)
         return log.entry_exists(tx, played.mark)
     return not played.messages or bool(messages.load_messages(tx, played.messages[:1]))
 

@@ -5,18 +5,23 @@ Both ways: it was carried out, and it was not. Each call is one that would do ha
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 from support.definitions import bpmn, path
+from support.postgres.databases import libpq_url
 
 from bpm_engine import Engine, UnavailableError
 from bpm_engine.store.failures import CommitUnknownError
 
 pytestmark = pytest.mark.reliable
+WAITED_FOR = "SELECT pid FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))"
 PROCESS = bpmn(
     '<startEvent id="start"/><userTask id="look"/><endEvent id="end"/>' + path("start", "look", "end")
 )
@@ -176,3 +181,46 @@ def test_a_buffered_message_without_an_answer_is_kept_once(engine: Engine, happe
         engine.start("p")
     engine.run_until_idle()
     assert looking(engine) == 1
+
+
+@pytest.mark.parametrize("opening", ["postgresql"], indirect=True)
+def test_a_commit_that_the_server_is_still_at_is_waited_for(engine: Engine) -> None:
+    """The connection is gone while the server carries it out: not to see it yet does not mean no."""
+    engine.deploy(PROCESS)
+    instance = engine.start("p")
+    (task,) = engine.tasks.find(instance=instance.id)
+    store = engine._runtime.store
+    commit = store._commit
+    servers: list[threading.Thread] = []
+
+    def lose(connection: sa.Connection) -> None:
+        if servers:
+            return commit(connection)
+        server = connection.connection.driver_connection
+        assert isinstance(server, psycopg.Connection)
+        connection.detach()
+        finish, close = server.commit, server.close
+        server.rollback = server.close = lambda: None  # type: ignore[method-assign]
+        servers.append(
+            threading.Thread(target=carry_out, args=(engine, server.info.backend_pid, finish, close))
+        )
+        servers[0].start()
+        raise CommitUnknownError
+
+    store._commit = lose  # type: ignore[method-assign]
+    try:
+        engine.tasks.complete(task.id, user="eve")
+    finally:
+        store._commit = commit  # type: ignore[method-assign]
+        servers[0].join()
+    assert engine.instances.get(instance.id).status == "Completed"
+
+
+def carry_out(engine: Engine, process: int, finish: Callable[[], None], close: Callable[[], None]) -> None:
+    """Once somebody waits for it; if nobody does, after all questions are answered."""
+    with psycopg.connect(libpq_url(engine._runtime.store.config.url), autocommit=True) as connection:
+        until = monotonic() + 5
+        while monotonic() < until and connection.execute(WAITED_FOR, [process]).fetchone() is None:
+            pass
+    finish()
+    close()
