@@ -52,6 +52,9 @@ INSERT INTO process_instance (id, tenant_id, root_instance_id, depth, definition
 SELECT g, 'acme', g, 0, g, 'order', 1, CASE WHEN n % 10 = 0 THEN 'Completed' ELSE 'Running' END, 0, 1, now(),
     now(), CASE WHEN n % 10 = 0 THEN now() + n * interval '1 second' END, now(), now()
 FROM (SELECT n, gen_random_uuid() g FROM generate_series(1, :number) n) made;
+INSERT INTO scope (id, tenant_id, instance_id, root_instance_id, node_id, state, variables, live, parked,
+    inclusive_waiting, conditional, steps, seq, population, created_at, updated_at)
+SELECT id, 'acme', id, id, 'order', 'Active', '{}', 1, 0, 0, 0, 0, 0, 0, now(), now() FROM process_instance;
 INSERT INTO token (id, tenant_id, instance_id, root_instance_id, scope_id, node_id, state, mode, phase, held,
     topic, priority, attempt, activation, recoveries, version, lease_until, entered_at, created_at,
     updated_at)
