@@ -97,7 +97,7 @@ _HOMES = {
     "bpm_engine.api.explanations": {"InstanceExplanation", "TokenExplanation"},
     "bpm_engine.api.verification": {"Verification"},
     "bpm_engine.api.migrations": {"MarkingForecast", "MigrationForecast", "MigrationStep", "MigrationView"},
-    "bpm_engine.bpmn.model": {"FormField"},
+    "bpm_engine.bpmn.settings": {"FormField"},
     "bpm_engine.config": {"Config"},
     "bpm_engine.engine": {"Engine"},
     "bpm_engine.errors": {name for name in __all__ if name.endswith("Error")}

@@ -75,19 +75,22 @@ def test_stopping_lets_running_handlers_finish_and_loses_nothing(site: Site) -> 
     quick = [site.engine.start("good").id for _ in range(30)]  # so that the worker holds work ahead
     wait_until(site.ended, "the quick ones have ended")
     started = [site.engine.start("slow").id for _ in range(12)]
-    wait_until(lambda: len(site.executing()) > 2, "work is held that has not begun")
+
+    def begun() -> set[str]:
+        return {run.subject for run in site.ledger.runs()} & set(started)
+
+    wait_until(lambda: len(begun()) == 2 and len(site.executing()) > 2, "work is held that has not begun")
     worker.signal(signal.SIGTERM)
     wait_until(lambda: len(site.executing()) == 2, "what has not begun is given back")
     for each in started:
         site.ledger.allow(each)
     worker.wait()
 
-    begun = {run.subject for run in site.ledger.runs()} & set(started)
     statuses = {each: site.engine.instances.get(each).status for each in started}
-    assert {each for each, status in statuses.items() if status == "Completed"} == begun
+    assert {each for each, status in statuses.items() if status == "Completed"} == begun()
     assert site.executing() == []
+    assert len(begun()) == 2
     site.finish()
-    assert len(begun) == 2
     history = [entry.kind for each in started for entry in site.engine.history.find(each)]
     assert "recovered" not in history, "work was let go of, not given back"
     assert all(site.ledger.effects(each) == ["task"] for each in (*quick, *started))

@@ -54,7 +54,8 @@ SELECT g, 'acme', g, 0, g, 'order', 1, CASE WHEN n % 10 = 0 THEN 'Completed' ELS
 FROM (SELECT n, gen_random_uuid() g FROM generate_series(1, :number) n) made;
 INSERT INTO scope (id, tenant_id, instance_id, root_instance_id, node_id, state, variables, live, parked,
     inclusive_waiting, conditional, steps, seq, population, created_at, updated_at)
-SELECT id, 'acme', id, id, 'order', 'Active', '{}', 1, 0, 0, 0, 0, 0, 0, now(), now() FROM process_instance;
+SELECT id, 'acme', id, id, 'order', 'Active', '{}', 1, 0, 0, 0, 0, 0, 0, now(), now() FROM process_instance
+ON CONFLICT DO NOTHING;
 INSERT INTO token (id, tenant_id, instance_id, root_instance_id, scope_id, node_id, state, mode, phase, held,
     topic, priority, attempt, activation, recoveries, version, lease_until, entered_at, created_at,
     updated_at)

@@ -5,19 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bpm_engine.bpmn import load
-from bpm_engine.bpmn.graph import (
-    Boundary,
-    Catch,
-    ErrorEvent,
-    Kind,
-    MessageEvent,
-    Repeat,
-    ScriptSpec,
-    SignalEvent,
-    Throw,
-    TimerEvent,
-    Work,
-)
+from bpm_engine.bpmn.events import ErrorEvent, MessageEvent, SignalEvent, TimerEvent
+from bpm_engine.bpmn.graph import Boundary, Catch, Kind, Repeat, ScriptSpec, Throw, Work
 from bpm_engine.bpmn.load import Loaded
 
 HEAD = (
