@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from time import sleep
 from typing import Literal
 
@@ -45,16 +46,14 @@ class Claims:
     prefixes: tuple[str, ...]
     left_alone: Callable[[], frozenset[str]] = frozenset
 
-    def claim(self, limit: int, topics: Topics | None, *, last_first: bool = False) -> list[Work]:
+    def claim(self, limit: int, topics: Topics | None, *, last: int = 0) -> list[Work]:
+        """`last`: so many of them from the end of the queue, with what came last, whoever's it is, and with
+        the lowest priority. So neither waits for all of a long queue."""
+        claim = partial(work.claim_tokens, owner=self.worker, lease=self.lease, topics=topics)
         with self.store.transaction() as tx:
-            tokens = work.claim_tokens(
-                tx,
-                owner=self.worker,
-                limit=limit,
-                lease=self.lease,
-                topics=topics,
-                last_first=last_first,
-            )
+            tokens = claim(tx, limit=limit - last)
+            if last:
+                tokens += claim(tx, limit=last, last_first=True)
             claimed = work.load_work(tx, tokens)
             differing = {each.claim: own for each in claimed if (own := self._own_lease(each)) is not None}
             for lease, group in by_lease(differing).items():

@@ -58,7 +58,7 @@ CHAIN = 20  # direct hand-offs in a row on one place, so that claims, and with t
 HERE = 100  # tokens claimed at once in the foreground
 Ended = tuple[Running, Stimulus | None]  # a run, and what to hand in; None: it has committed its own step
 EXECUTING = TokenState.EXECUTING
-TURNS = 8  # of claims while there is more than fits: one of them begins at the end of the queue
+LAST = 8  # while there is more than fits, one in so many is taken from the end of the queue
 GRACE = 1.0  # seconds for async handlers that were cancelled at the end of a drain
 ROOM = 0.05  # seconds to wait for places before looking around again
 
@@ -119,8 +119,7 @@ class Executor:
             missing_handler=config.missing_handler,
             prefixes=config.prefixes,
         )
-        self._is_behind = False  # the last claim left more in the queue
-        self._portions = 0  # since one began at the end of the queue
+        self._is_behind = False  # the last claim was full: there is probably more in the queue
         self._suspecting = threading.Lock()
         self._suspect = False  # whether a token runs that may have killed its last workers
         self._threads: Threads[Running, Ended] = Threads(config.threads, self._run_sync, self._end)
@@ -171,8 +170,8 @@ class Executor:
         tried = self._try_paused()
         wanted = self.claims.wanted(self.breakers.open)
         portion = min(free, self._places.portion())
-        work = self.claims.claim(portion, wanted, last_first=self._is_turn_of_last())
-        self._is_behind = len(work) >= free
+        work = self.claims.claim(portion, wanted, last=portion // LAST if self._is_behind else 0)
+        self._is_behind = len(work) >= portion
         admitted = [each for each in work if self._admit(each)]
         kept = {each.token.id for each in admitted}
         surplus = [each.claim for each in work if each.token.id not in kept]
@@ -220,12 +219,6 @@ class Executor:
         self.claims.give_back([each.claim for each in work if each is not chosen])
         answer = self._run_here(chosen) if chosen is not None else None
         return self._submission(chosen, answer) if chosen is not None and answer is not None else None
-
-    def _is_turn_of_last(self) -> bool:
-        """Behind a long queue one claim in some begins at its end: with what came last, whoever's it is, and
-        with the lowest priority. So neither waits for all of the queue."""
-        self._portions = (self._portions + 1) % TURNS if self._is_behind else 0
-        return self._is_behind and self._portions == 0
 
     def _run_here(self, claimed: Claimed) -> Stimulus | None:
         handler = self._handlers.get(claimed.token.topic or "")

@@ -100,6 +100,25 @@ def test_a_worker_without_room_asks_again_at_once_instead_of_going_to_sleep() ->
             wait_until(_completed(engine, 40), "all have completed")
 
 
+def test_who_comes_last_waits_for_the_next_claim_not_for_all_of_a_long_queue() -> None:
+    with _engine("sqlite://") as engine:
+
+        @engine.handler("job")
+        async def job(work: Work) -> None:
+            await asyncio.Event().wait()
+
+        queue = [engine.start("p").id for _ in range(300)]
+        claimed = engine._runtime.executor.run_once()
+        last = engine.start("p").id
+        claimed += engine._runtime.executor.run_once()
+        state = {token.instance_id: token.state for token in _tokens(engine)}
+        engine._runtime.executor.drain(0)
+    assert state[last] is TokenState.EXECUTING
+    assert claimed < 200
+    assert all(state[each] is TokenState.EXECUTING for each in queue[: claimed // 2])
+    assert state[queue[200]] is TokenState.READY
+
+
 def test_a_full_topic_does_not_keep_others_waiting() -> None:
     gate = Gate()
     with _engine("sqlite://") as engine:
