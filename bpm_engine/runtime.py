@@ -159,8 +159,8 @@ class Runtime:
                 found = find(tx)
                 if found:
                     self.step.play(tx, found, played, held=frozenset(s.root for s in found), wait=True)
-        except CommitUnknownError:
-            self.committer.make_sure(played)
+        except CommitUnknownError as unknown:
+            self.committer.make_sure(played, unknown)
         return found
 
     @contextmanager

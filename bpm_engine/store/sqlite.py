@@ -193,6 +193,12 @@ class SQLite:
         if wanted:
             raise InvalidInputError("row-level security needs PostgreSQL; SQLite has none")
 
+    def process(self, connection: sa.Connection) -> None:
+        """This one: what it was at has ended with the call."""
+
+    def is_at_work(self, connection: sa.Connection, process: int) -> bool:
+        return False
+
     def lacks_tables(self, error: sa.exc.DBAPIError) -> bool:
         return str(error.orig).startswith("no such table")
 
