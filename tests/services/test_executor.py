@@ -135,6 +135,33 @@ def test_many_sleeping_async_handlers_leave_the_threads_to_sync_ones() -> None:
             wait_until(_completed(engine, 201), "the first has completed")
 
 
+@pytest.mark.parametrize(
+    "error", [SystemExit(1), KeyboardInterrupt()], ids=lambda error: type(error).__name__
+)
+def test_a_task_of_an_async_handler_that_wants_to_end_the_process_ends_no_other_handler(
+    error: BaseException,
+) -> None:
+    with _engine("sqlite://") as engine:
+        engine.deploy(one_task("q", "other"))
+
+        async def give_up() -> None:
+            raise error
+
+        @engine.handler("job", retry=Retry(attempts=1))
+        async def job(work: Work) -> None:
+            await asyncio.create_task(give_up())
+
+        @engine.handler("other")
+        async def other(work: Work) -> None:
+            await asyncio.sleep(0)
+
+        engine.start("p")
+        with engine.running():
+            wait_until(lambda: bool(engine.incidents.find().items), "the handler has failed")
+            engine.start("q")
+            wait_until(_completed(engine, 1), "the other handler has run")
+
+
 @pytest.mark.parametrize(("own", "shortest"), [("2m", 100.0), ("300ms", 0.1)])
 def test_each_handler_keeps_its_own_lease(own: str, shortest: float) -> None:
     gate = Gate()
