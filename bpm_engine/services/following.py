@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
 
-logger = logging.getLogger("bpm_engine.following")
+logger = logging.getLogger("bpm_engine.committer")
 
 AFTER_COMMIT = 0.01  # seconds from the caller's COMMIT until services are told
 Tell = Callable[[], None]
