@@ -141,6 +141,9 @@ class Committer:
         except Exception as error:
             logger.exception("a batch was lost to an error in the committer itself")
             _tell(batch, error)
+        except BaseException:  # such as KeyboardInterrupt: who queued beside must not wait for ever
+            _tell(batch, CommitUnknownError("who committed for several was interrupted; look what happened"))
+            raise
         finally:
             self._let_go(trees)
         return len(batch)
