@@ -319,8 +319,11 @@ class Commits:
             if self._closed:
                 return False
             first = self._watcher is None
-            self._watcher = self._watcher or self._connect()
-            version = int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
+            try:
+                self._watcher = self._watcher or self._connect()
+                version = int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
+            except sqlite3.Error:  # until it can be read again, polling has to do
+                return False
             changed, self._version = version != self._version, version
             return changed and not first
 
