@@ -29,6 +29,7 @@ from bpm_engine.services.correlation import Correlator
 from bpm_engine.services.definitions import GraphCache
 from bpm_engine.services.executor import Executor
 from bpm_engine.services.external_topics import ExternalTopics
+from bpm_engine.services.following import Following, tell_all
 from bpm_engine.services.loop import Health, Service, Services
 from bpm_engine.services.observer import Observer, Observers
 from bpm_engine.services.outbox import OutboxDispatcher
@@ -43,7 +44,6 @@ from bpm_engine.store.statistics import Load, read_load
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
 
-AFTER_COMMIT = 0.01  # seconds from the caller's COMMIT until services are told
 OUTBOX = "outbox"  # the one service that needs a publisher
 RETENTION = "retention"  # the one that is in no hurry: it runs in the foreground only if it is named
 # Services that others bring along, so that nobody has to name them
@@ -99,6 +99,7 @@ class Runtime:
         self.retention = RetentionSweep(
             self.store, settings.retention_config(config, has_publisher=publisher is not None)
         )
+        self._following = Following()
         self._publisher = publisher
         self.outbox: OutboxDispatcher | None = None  # without a publisher events wait for whoever has one
         if publisher is not None:
@@ -159,8 +160,8 @@ class Runtime:
                 found = find(tx)
                 if found:
                     self.step.play(tx, found, played, held=frozenset(s.root for s in found), wait=True)
-        except CommitUnknownError:
-            self.committer.make_sure(played)
+        except CommitUnknownError as unknown:
+            self.committer.make_sure(played, unknown)
         return found
 
     @contextmanager
@@ -216,8 +217,7 @@ class Runtime:
             finally:
                 del tx.connection.info[FOLLOWING]
             tx.wake()
-        for told in following:
-            told()
+        tell_all(following)
 
     def _when_committed(self, connection: sa.Connection, played: Played) -> None:
         """The caller commits when it likes; then the services are told and waits are looked at again."""
@@ -230,20 +230,11 @@ class Runtime:
             self.correlator.look_again(played)
             self.store.wakeups.notify()
 
-        undone = threading.Event()
-
-        def committing(_: sa.Connection) -> None:
-            if not undone.is_set():
-                later = threading.Timer(AFTER_COMMIT, told)
-                later.daemon = True
-                later.start()
-
         following = connection.info.get(FOLLOWING)
         if following is not None:
             following.append(told)
         else:
-            sa.event.listen(connection, "commit", committing, once=True)
-            sa.event.listen(connection, "rollback", lambda _: undone.set(), once=True)
+            self._following.add(connection, told)
 
     # -------------------------------------------------------------- running in the foreground
 

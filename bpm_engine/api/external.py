@@ -170,14 +170,17 @@ class External:
     def _claim(
         self, tx: Transaction, queues: frozenset[str], worker: str, limit: int, lease: timedelta | None
     ) -> tuple[ExternalTask, ...]:
+        """Without what cannot be read: its lease runs out, and nobody else waits for it."""
         wanted = claims.Topics(names=queues, automatic=False)
         tokens = claims.claim_tokens(tx, owner=worker, limit=limit, lease=lease or LEASE, topics=wanted)
         work = claims.load_work(tx, tokens)
         known = Lookup(self._caller.runtime.cache)
-        known.load_graphs(tx, {each.instance.definition_id for each in work})
+        known.load_readable(tx, {each.instance.definition_id for each in work})
         found = []
         for each in work:
             spec = _spec(known, each)
+            if spec is None:
+                continue
             length = lease or (LEASE if spec.lease is None else span(spec.lease))
             if length != (lease or LEASE):
                 claims.extend_leases(tx, [each.claim], tx.now() + length)
@@ -226,9 +229,10 @@ def _positive(value: Duration, what: str) -> timedelta:
     return length
 
 
-def _spec(known: Lookup, work: claims.Work) -> graph.Work:
+def _spec(known: Lookup, work: claims.Work) -> graph.Work | None:
     compiled = known.graph(work.instance.definition_id)
-    assert compiled is not None
+    if compiled is None:
+        return None
     spec = compiled.nodes[work.token.node_id].spec
     assert isinstance(spec, graph.Work)
     return spec

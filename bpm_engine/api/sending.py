@@ -91,7 +91,9 @@ class Sending:
         try:
             with self._caller.writing(connection) as tx:
                 number = signals.fan_out(tx, [signal])
-        except CommitUnknownError:
+        except CommitUnknownError as unknown:
             if number:
-                self._caller.runtime.committer.find_out(lambda tx: signals.is_on_its_way(tx, signal.id))
+                self._caller.runtime.committer.find_out(
+                    lambda tx: signals.is_on_its_way(tx, signal.id), unknown
+                )
         return number

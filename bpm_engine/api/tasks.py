@@ -357,7 +357,7 @@ class Tasks:
 def task_views(caller: Caller, tx: Transaction, listed: Sequence[ListedTask]) -> tuple[TaskView, ...]:
     """With the fields of their forms, which the model knows."""
     known = Lookup(caller.runtime.cache)
-    known.load_graphs(tx, {each.definition_id for each in listed})
+    known.load_readable(tx, {each.definition_id for each in listed})
     now = tx.now()
     return tuple(task_view(each, _fields(known, each), now) for each in listed)
 

@@ -9,9 +9,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
+BLOCKED = (
+    256  # calls that block at the same time, such as look-ups of names: their time limit does not end them
+)
 
 
 class EventLoop:
@@ -51,6 +55,7 @@ class EventLoop:
 
 def _keep(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
+    loop.set_default_executor(ThreadPoolExecutor(BLOCKED, "bpm-blocking"))
     loop.run_forever()
     pending = asyncio.all_tasks(loop)
     for task in pending:

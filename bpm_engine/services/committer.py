@@ -47,7 +47,7 @@ from bpm_engine.services.step import (
     new_id,
 )
 from bpm_engine.services.transactional import GuardedConnection, run_in_transaction
-from bpm_engine.store import log, messages, quarantine, trees
+from bpm_engine.store import log, messages, quarantine
 from bpm_engine.store.changes import StaleTokensError
 from bpm_engine.store.failures import CommitUnknownError
 from bpm_engine.store.store import Store
@@ -141,6 +141,9 @@ class Committer:
         except Exception as error:
             logger.exception("a batch was lost to an error in the committer itself")
             _tell(batch, error)
+        except BaseException:  # such as KeyboardInterrupt: who queued beside must not wait for ever
+            _tell(batch, CommitUnknownError("who committed for several was interrupted; look what happened"))
+            raise
         finally:
             self._let_go(trees)
         return len(batch)
@@ -207,8 +210,8 @@ class Committer:
                 held = frozenset(s.root for s in found)
                 self._step.play(tx, found, played, held=held, handoff=self.handoff)
                 tx.news |= played.news
-        except CommitUnknownError:
-            self.make_sure(played)
+        except CommitUnknownError as unknown:
+            self.make_sure(played, unknown)
         except UnavailableError:  # nothing is lost: the rows are still due
             self._drop(played)
             raise
@@ -256,8 +259,8 @@ class Committer:
             with self._store.transaction() as tx:
                 self._step.play(tx, batch, played, wait=wait, handoff=self.handoff)
                 tx.news |= played.news
-        except CommitUnknownError:
-            self.make_sure(played)
+        except CommitUnknownError as unknown:
+            self.make_sure(played, unknown)
         except BaseException:
             self._drop(played)
             raise
@@ -265,32 +268,35 @@ class Committer:
             if not wait:
                 self._timed(monotonic() - begun, len(batch))
 
-    def make_sure(self, played: Played) -> None:
+    def make_sure(self, played: Played, unknown: CommitUnknownError) -> None:
         """The answer of a COMMIT was lost: return if it happened, else raise."""
         try:
-            self.find_out(lambda tx: _is_there(tx, played))
+            self.find_out(lambda tx: _is_there(tx, played), unknown)
         except UnavailableError:
             self._drop(played)
             raise
 
-    def find_out(self, happened: Callable[[Transaction], bool]) -> None:
-        """Return if what was to be committed is there, else raise; ask until the database answers.
+    def find_out(self, happened: Callable[[Transaction], bool], unknown: CommitUnknownError) -> None:
+        """Return if what was to be committed is there, else raise; ask until the database answers, and is no
+        longer at the COMMIT.
 
         CommitUnknownError: it does not answer. Then whoever waits must be told so; what a claim guards is
         tried again, since the claim tells.
         """
         for question in range(QUESTIONS):
             try:
-                with self._store.transaction() as tx:
+                with self._store.reading() as tx:
+                    is_over = not _is_at_it(tx, unknown)  # first: it may end while we look
                     is_there = happened(tx)
             except UnavailableError:
-                if self._stopping:
-                    break
-                self._pause(question)
-                continue
+                is_over = is_there = False
             if is_there:
                 return
-            raise UnavailableError("the connection was lost before the commit")
+            if is_over:
+                raise UnavailableError("the connection was lost before the commit")
+            if self._stopping:
+                break
+            self._pause(question)
         raise CommitUnknownError
 
     def _postpone(self, batch: list[Submission], problem: UnavailableError) -> None:
@@ -328,8 +334,8 @@ class Committer:
         """The step of a transactional handler: never in a batch, in the transaction it wrote in."""
         try:
             run_in_transaction(self._store, self._step, call, root, played, self.handoff)
-        except CommitUnknownError:
-            self.make_sure(played)
+        except CommitUnknownError as unknown:
+            self.make_sure(played, unknown)
         except BaseException:
             self._drop(played)
             raise
@@ -481,13 +487,14 @@ def _without_messages(batch: list[Submission], taken: frozenset[str]) -> list[Su
     return left
 
 
-def _is_there(tx: Transaction, played: Played) -> bool:
-    """By one row of its own in the log, or by a message that it buffered; who has neither changed nothing.
+def _is_at_it(tx: Transaction, unknown: CommitUnknownError) -> bool:
+    """Nobody sees yet what it writes: not even by a conflict, which would have to wait for it."""
+    return unknown.process is not None and tx.database.is_at_work(tx.connection, unknown.process)
 
-    A server may still be at the COMMIT whose connection is gone. It holds the call tree as long: wait for it.
-    """
+
+def _is_there(tx: Transaction, played: Played) -> bool:
+    """By one row of its own in the log, or by a message that it buffered; who has neither changed nothing."""
     if played.mark is not None:
-        trees.take_roots(tx, [played.mark.root_instance_id], wait=True)
         return log.entry_exists(tx, played.mark)
     return not played.messages or bool(messages.load_messages(tx, played.messages[:1]))
 

@@ -192,9 +192,20 @@ class EventLoop:
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
     try:
-        loop.run_forever()
+        while not _has_ended(loop):
+            logger.warning("a task of an async handler has asked the worker to end; it goes on")
     finally:
         loop.close()
+
+
+def _has_ended(loop: asyncio.AbstractEventLoop) -> bool:
+    """False: asyncio has let SystemExit or KeyboardInterrupt of a task through, which ends the loop of all
+    handlers. Whoever waits for the task is told of it, and runs when the loop goes on."""
+    try:
+        loop.run_forever()
+    except (SystemExit, KeyboardInterrupt):
+        return False
+    return True
 
 
 async def _end_all() -> None:

@@ -6,6 +6,7 @@ does change: it is looked up anew in every transaction.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -15,10 +16,12 @@ from bpm_engine.bpmn import load
 from bpm_engine.bpmn.graph import Graph
 from bpm_engine.core.context import DefinitionRef, Resolved, Unknown
 from bpm_engine.core.needs import Needs
-from bpm_engine.errors import NotFoundError
+from bpm_engine.errors import EngineError, NotFoundError, UnavailableError
 from bpm_engine.store import definitions as store
 from bpm_engine.store.definitions import Definition
 from bpm_engine.store.transaction import Transaction
+
+logger = logging.getLogger("bpm_engine.definitions")
 
 CACHED = 1_000
 
@@ -102,6 +105,17 @@ class Lookup:
         if missing:
             for definition in store.load_definitions(tx, missing):
                 self._compiled[definition.id] = self._cache.compiled(definition)
+
+    def load_readable(self, tx: Transaction, definition_ids: Iterable[str]) -> None:
+        """For a look at rows of many definitions, which must not fail for one of them: what another version
+        of the engine has deployed may be refused by this one."""
+        for definition_id in definition_ids:
+            try:
+                self.load_graphs(tx, [definition_id])
+            except UnavailableError:
+                raise
+            except EngineError as error:
+                logger.error("definition %s cannot be read: %s", definition_id, error)
 
     def load_one(self, tx: Transaction, definition_id: str) -> Compiled:
         self.load_graphs(tx, [definition_id])

@@ -40,7 +40,7 @@ from bpm_engine.services.concurrency import EventLoop, Threads
 from bpm_engine.services.definitions import GraphCache
 from bpm_engine.services.hands import Hands
 from bpm_engine.services.places import Places
-from bpm_engine.services.running import HandedIn, Running
+from bpm_engine.services.running import GRACE, HandedIn, Running
 from bpm_engine.services.runs import Runs
 from bpm_engine.services.stand_ins import StandIns
 from bpm_engine.services.step import Submission
@@ -59,7 +59,6 @@ HERE = 100  # tokens claimed at once in the foreground
 Ended = tuple[Running, Stimulus | None]  # a run, and what to hand in; None: it has committed its own step
 EXECUTING = TokenState.EXECUTING
 LAST = 8  # while there is more than fits, one in so many is taken from the end of the queue
-GRACE = 1.0  # seconds for async handlers that were cancelled at the end of a drain
 ROOM = 0.05  # seconds to wait for places before looking around again
 
 

@@ -48,6 +48,7 @@ class Hands:
 
     def begin(self, running: Running) -> None:
         """Its handler is about to be called."""
+        running.begin()
         if self.roster is not None:
             self.roster.begin(running.claim)
 

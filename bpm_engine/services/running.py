@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from time import monotonic
 
 import msgspec
 
@@ -18,6 +19,7 @@ from bpm_engine.store import work as claims
 from bpm_engine.store.config import Limits
 from bpm_engine.store.values import DEFAULT_LIMITS, check_name, check_variables, storable
 
+GRACE = 1.0  # seconds for async handlers that were cancelled
 MESSAGE, TRACEBACK = 2_000, 8_000  # characters that are kept of what a handler raises
 
 
@@ -30,7 +32,7 @@ class Running:
     lease: timedelta  # extended while it runs, and then until its result is committed
     unwanted: bool = False  # not begun: its topic is left alone by now
     given_up: bool = False  # its time is over; the thread may still run, its result will be stale
-    deadline: float | None = None
+    deadline: float | None = None  # by the monotonic clock; None: it has not begun, or has any time
     limits: Limits = DEFAULT_LIMITS
     cancel_elsewhere: Callable[[], None] = lambda: None  # where another process runs it
 
@@ -38,6 +40,12 @@ class Running:
         """Its result is wanted no more; the handler may ask for that."""
         self.work.cancelled = True
         self.cancel_elsewhere()
+
+    def begin(self) -> None:
+        """Its time counts from now on. Who is async is told when it is up, and gets a moment to end."""
+        if (timeout := self.handler.timeout) is not None:
+            moment = GRACE if self.handler.is_async else 0.0
+            self.deadline = monotonic() + timeout.total_seconds() + moment
 
     def is_overdue(self, now: float) -> bool:
         return self.deadline is not None and self.deadline < now and not self.given_up

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
-from time import monotonic
 from types import MappingProxyType
 
 from bpm_engine.bpmn import graph as bpmn
@@ -126,15 +125,18 @@ class Runs:
             _secrets=self._secrets,
         )
         lease, limits = self._hands.lease(handler), self._limits.of(token.tenant_id)
-        running = Running(claimed, claimed.claim, handler, work, lease, limits=limits)
-        if handler.timeout is not None and not handler.is_async:
-            running.deadline = monotonic() + handler.timeout.total_seconds()
-        return running
+        return Running(claimed, claimed.claim, handler, work, lease, limits=limits)
 
     # -------------------------------------------------------------- what its end means
 
     def answer(self, running: Running) -> Stimulus | None:
         """What to hand in; None: a transactional handler has committed its own step."""
+        if running.handler.transactional:
+            with self._transactions:
+                return self._answer(running)
+        return self._answer(running)
+
+    def _answer(self, running: Running) -> Stimulus | None:
         handler = running.handler
         self._hands.begin(running)
         crash_point(BEFORE)
@@ -155,8 +157,7 @@ class Runs:
             return self._completed(running, running.handler.function(running.work, connection))
 
         try:
-            with self._transactions:
-                self._committer.run_alone(call, running.claimed.token.root_instance_id, played)
+            self._committer.run_alone(call, running.claimed.token.root_instance_id, played)
         except StaleClaimError:
             about = about_claim(running.claimed)
             logger.warning("the lease was lost; the transaction is rolled back", extra=about)

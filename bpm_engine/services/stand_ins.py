@@ -165,6 +165,7 @@ class StandIns:
         while waiting and len(stand_in.asked) < self._depth:
             asked, number = waiting.popleft(), next(self._numbers)
             running, work = asked.running, asked.running.work
+            running.begin()  # what waits there is seldom much, and nothing says when it is begun
             stand_in.asked[number] = asked
             running.cancel_elsewhere = partial(stand_in.send, Cancelled(number))
             orders.append(Order(number, running.claimed, {**work.properties}, work._takes_value, gap))

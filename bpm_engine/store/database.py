@@ -88,6 +88,12 @@ class Database(Protocol):
 
     def classify(self, error: sa.exc.SQLAlchemyError) -> Failure: ...
 
+    def process(self, connection: sa.Connection) -> int | None:
+        """Which process of a server serves the connection; None: there is none, or none that we can know."""
+
+    def is_at_work(self, connection: sa.Connection, process: int) -> bool:
+        """Whether that process is in a transaction: a server notices late that a connection is gone."""
+
     def lacks_tables(self, error: sa.exc.DBAPIError) -> bool:
         """Whether it says that a table is not there: the connection leads to another database."""
 

@@ -34,7 +34,14 @@ class StorageFullError(UnavailableError):
 
 
 class CommitUnknownError(UnavailableError):
-    """The connection broke during COMMIT: read the versions again to see whether it happened."""
+    """The connection broke during COMMIT: read the versions again to see whether it happened.
+
+    `process`: of the server, which may still be at it (`Database.is_at_work`); None: nobody is.
+    """
+
+    def __init__(self, message: str | None = None, *, process: int | None = None) -> None:
+        super().__init__(message)
+        self.process = process
 
 
 class UnsafeDurabilityError(EngineError):

@@ -44,6 +44,7 @@ AWAY = ("08", "53", "25P03", "25P04", "57014", "57P0", "58030", "25006")
 FULL = ("53100", "53200")
 READ_ONLY = "25006"
 UNDEFINED_TABLE = "42P01"
+PROCESS = "bpm_engine.process"  # of the server, behind a pooler: in the transaction that runs
 RESTING_SINCE = "bpm_engine.resting_since"
 RESTED = 1.0  # seconds in the pool after which a connection is tested before it is used
 # A plan that was made for small tables is kept while they grow, until the server takes statistics: for a
@@ -134,7 +135,8 @@ class PostgreSQL:
     def _writing(self, engine: sa.Engine) -> Iterator[sa.Connection]:
         with _connected(engine) as connection:
             if self._config.transaction_pooler:
-                connection.execute(sessions.SET_ALL, self._settings)
+                chosen = connection.execute(sessions.SET_ALL, self._settings)
+                connection.info[PROCESS] = chosen.scalars().first()
             yield connection
 
     @contextmanager
@@ -238,6 +240,16 @@ class PostgreSQL:
             return Failure.FULL
         return Failure.UNAVAILABLE if code.startswith(AWAY) else Failure.BUG
 
+    def process(self, connection: sa.Connection) -> int | None:
+        """A pooler tells a number of its own, and serves each transaction by another process."""
+        if self._config.transaction_pooler:
+            return connection.info.get(PROCESS)
+        driver = connection.connection.driver_connection
+        return driver.info.backend_pid if isinstance(driver, psycopg.Connection) else None
+
+    def is_at_work(self, connection: sa.Connection, process: int) -> bool:
+        return bool(connection.execute(_IS_AT_WORK, {"process": process}).scalar_one())
+
     def lacks_tables(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlstate", None) == UNDEFINED_TABLE
 
@@ -293,6 +305,9 @@ _WITHOUT_TIMEOUTS = sa.text(
 )
 _LOCK_TIMEOUT = sa.text("SELECT set_config('lock_timeout', :lock_timeout, true)")
 _LOCK_MIGRATIONS = sa.text("SELECT pg_advisory_xact_lock(:number)")
+_IS_AT_WORK = sa.text(
+    "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = :process AND state IS DISTINCT FROM 'idle')"
+)
 _CLOCK = sa.select(sa.func.clock_timestamp(type_=Instant))
 _ANY_PLAN = sa.text(
     "SELECT set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true),"

@@ -17,7 +17,7 @@ from bpm_engine.store.config import StoreConfig
 
 OPTIONS = "options"
 SET_ALL = sa.text(
-    "SELECT set_config(name, value, true)"
+    "SELECT pg_backend_pid(), set_config(name, value, true)"
     " FROM unnest(CAST(:names AS text[]), CAST(:values AS text[])) AS chosen (name, value)"
 )
 _WORD = re.compile(r"(?:\\.|[^\s\\])+", re.DOTALL)

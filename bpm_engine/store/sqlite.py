@@ -193,6 +193,12 @@ class SQLite:
         if wanted:
             raise InvalidInputError("row-level security needs PostgreSQL; SQLite has none")
 
+    def process(self, connection: sa.Connection) -> None:
+        """This one: what it was at has ended with the call."""
+
+    def is_at_work(self, connection: sa.Connection, process: int) -> bool:
+        return False
+
     def lacks_tables(self, error: sa.exc.DBAPIError) -> bool:
         return str(error.orig).startswith("no such table")
 
@@ -313,8 +319,11 @@ class Commits:
             if self._closed:
                 return False
             first = self._watcher is None
-            self._watcher = self._watcher or self._connect()
-            version = int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
+            try:
+                self._watcher = self._watcher or self._connect()
+                version = int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
+            except sqlite3.Error:  # until it can be read again, polling has to do
+                return False
             changed, self._version = version != self._version, version
             return changed and not first
 

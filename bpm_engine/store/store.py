@@ -162,11 +162,12 @@ class Store:
     def _commit(self, connection: sa.Connection) -> None:
         crash_point(COMMIT)
         lost = loses_commit(COMMIT)
+        process = self.database.process(connection)
         try:
             connection.commit()
         except sa.exc.DBAPIError as error:
             if self.database.classify(error) is Failure.UNAVAILABLE:
-                raise CommitUnknownError from error
+                raise CommitUnknownError(process=process if error.connection_invalidated else None) from error
             raise
         if lost:
             raise CommitUnknownError

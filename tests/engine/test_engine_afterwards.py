@@ -21,6 +21,12 @@ TASK = bpmn(
     '<startEvent id="start"/><userTask id="look"/><endEvent id="end"/>' + path("start", "look", "end")
 )
 
+HEARS = bpmn(
+    '<startEvent id="start"/><receiveTask id="hear" messageRef="m"/><endEvent id="end"/>'
+    + path("start", "hear", "end"),
+    roots='<message id="m" name="news"/>',
+)
+
 
 @contextmanager
 def away_after_a_commit(engine: Engine, times: int) -> Iterator[list[str]]:
@@ -74,6 +80,17 @@ def test_a_lasting_failure_after_the_commit_says_that_it_is_done(
     with away_after_a_commit(engine, 1_000), pytest.raises(CommitUnknownError, match="it is done"):
         engine.instances.suspend(instance.id)
     assert engine.instances.get(instance.id).status == "Suspended"
+
+
+def test_a_failure_after_the_commit_of_a_shared_transaction_is_not_told(engine: Engine) -> None:
+    """What waits is looked at then; a sweep does so as well."""
+    engine.deploy(HEARS)
+    engine.send_message("news")
+    with away_after_a_commit(engine, 1_000) as failed, engine.begin() as connection:
+        instance = engine.start("p", connection=connection)
+    assert failed
+    engine.run_until_idle()
+    assert engine.instances.get(instance.id).status == "Completed"
 
 
 def test_a_failure_before_the_commit_leaves_everything_as_it_was(engine: Engine) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -267,3 +268,28 @@ def test_of_many_workers_each_piece_of_work_goes_to_one(packing: Engine) -> None
         done = [each for some in threads.map(work, range(4)) for each in some]
     assert sorted(done) == instances
     assert packing.instances.count(status="Completed") == 40
+
+
+@pytest.mark.parametrize("fetched", [True, False])
+def test_a_process_that_cannot_be_read_stands_in_nobodys_way(tmp_path: Path, fetched: bool) -> None:
+    """Its file was damaged by foreign hands, past the trigger that guards it."""
+    url = f"sqlite:///{tmp_path / 'bpm.db'}"
+    body = '<serviceTask id="do" bpm:topic="do" bpm:external="true"/>' if fetched else '<userTask id="do"/>'
+    model = bpmn(START + body + END + path("start", "do", "end"))
+    with Engine(url) as engine:
+        for key in ("spoilt", "other"):
+            engine.deploy(model.replace(b'id="p"', f'id="{key}"'.encode()))
+            engine.start(key)
+        with engine.begin() as connection:
+            guards = (
+                "SELECT name FROM sqlite_schema WHERE (type, tbl_name) = ('trigger', 'process_definition')"
+            )
+            for guard in connection.exec_driver_sql(guards).scalars().all():
+                connection.exec_driver_sql(f"DROP TRIGGER {guard}")
+            connection.exec_driver_sql("UPDATE process_definition SET xml = '<x/>' WHERE key = 'spoilt'")
+    with Engine(url) as fresh:
+        found = fresh.external.fetch("do", worker="w") if fetched else fresh.tasks.find().items
+        assert "other" in {each.definition_key for each in found}
+        if fetched:
+            fresh.external.complete(next(iter(found)).lock)
+            assert fresh.instances.count(status="Completed") == 1

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from support.definitions import bpmn, path
 from support.samples import HOUR, WORK
+from support.workers import wait_until
 
-from bpm_engine import Engine, InvalidInputError, NotFoundError
+from bpm_engine import Engine, InvalidInputError, NotFoundError, UnavailableError
 from bpm_engine.testing import ManualClock, TestEngine
 
 Opening = Callable[..., Engine]
@@ -94,3 +100,44 @@ def test_the_engine_of_a_test_takes_the_same() -> None:
         instance = engine.start("p")
         engine.run_until_idle(only=["executor"], types=["billing."])
         engine.expect(instance).waiting_at("send")
+
+
+class Interrupting(ManualClock):
+    """Interrupts a thread in its second transaction, which is that of somebody who queued up meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.thread: int | None = None
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def read(self, connection: sa.Connection) -> datetime:
+        if threading.get_ident() == self.thread:
+            if self.begun.is_set():
+                raise KeyboardInterrupt
+            self.begun.set()
+            self.go_on.wait(20)
+        return super().read(connection)
+
+
+def test_an_interrupted_caller_leaves_nobody_waiting_whose_call_it_was_committing(
+    tmp_path: Path,
+) -> None:
+    clock, url = Interrupting(), f"sqlite:///{tmp_path / 'bpm.db'}"
+    with Engine(url, clock=clock) as engine, ThreadPoolExecutor(2) as threads:
+        engine.deploy(WORK)
+        engine.start("p")
+        queue = engine._runtime.committer._queue
+
+        def interrupted() -> None:
+            clock.thread = threading.get_ident()
+            engine.start("p")
+
+        first = threads.submit(interrupted)
+        assert clock.begun.wait(20)
+        second = threads.submit(engine.start, "p")
+        wait_until(lambda: bool(queue), "the second call has queued up")
+        clock.go_on.set()
+        with pytest.raises(KeyboardInterrupt):
+            first.result(20)
+        with pytest.raises(UnavailableError, match="interrupted"):
+            second.result(20)

@@ -21,7 +21,7 @@ from bpm_engine import Engine, UnavailableError
 from bpm_engine.store.failures import CommitUnknownError
 
 pytestmark = pytest.mark.reliable
-WAITED_FOR = "SELECT pid FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))"
+ASKED_FOR = "SELECT FROM pg_stat_activity WHERE query LIKE '%pg_stat_activity%' AND pid <> pg_backend_pid()"
 PROCESS = bpmn(
     '<startEvent id="start"/><userTask id="look"/><endEvent id="end"/>' + path("start", "look", "end")
 )
@@ -183,12 +183,9 @@ def test_a_buffered_message_without_an_answer_is_kept_once(engine: Engine, happe
     assert looking(engine) == 1
 
 
-@pytest.mark.parametrize("opening", ["postgresql"], indirect=True)
-def test_a_commit_that_the_server_is_still_at_is_waited_for(engine: Engine) -> None:
-    """The connection is gone while the server carries it out: not to see it yet does not mean no."""
-    engine.deploy(PROCESS)
-    instance = engine.start("p")
-    (task,) = engine.tasks.find(instance=instance.id)
+@contextmanager
+def unfinished_commit(engine: Engine) -> Iterator[None]:
+    """The connection of the next COMMIT is gone while the server carries it out."""
     store = engine._runtime.store
     commit = store._commit
     servers: list[threading.Thread] = []
@@ -201,26 +198,50 @@ def test_a_commit_that_the_server_is_still_at_is_waited_for(engine: Engine) -> N
         connection.detach()
         finish, close = server.commit, server.close
         server.rollback = server.close = lambda: None  # type: ignore[method-assign]
-        servers.append(
-            threading.Thread(target=carry_out, args=(engine, server.info.backend_pid, finish, close))
-        )
+        servers.append(threading.Thread(target=carry_out, args=(engine, finish, close)))
         servers[0].start()
-        raise CommitUnknownError
+        raise CommitUnknownError(process=server.info.backend_pid)
 
     store._commit = lose  # type: ignore[method-assign]
     try:
-        engine.tasks.complete(task.id, user="eve")
+        yield
     finally:
         store._commit = commit  # type: ignore[method-assign]
         servers[0].join()
-    assert engine.instances.get(instance.id).status == "Completed"
 
 
-def carry_out(engine: Engine, process: int, finish: Callable[[], None], close: Callable[[], None]) -> None:
-    """Once somebody waits for it; if nobody does, after all questions are answered."""
+@pytest.mark.parametrize("opening", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("name", CASES)
+def test_a_commit_that_the_server_is_still_at_is_waited_for(engine: Engine, name: str) -> None:
+    """Not to see it yet does not mean no."""
+    case = CASES[name]
+    engine.deploy(case.model)
+    given = case.prepare(engine)
+    before = case.count(engine)
+    with unfinished_commit(engine):
+        case.call(engine, given)
+    assert case.count(engine) == before + 1
+
+
+@pytest.mark.parametrize("opening", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("message_id", [None, "1"])
+def test_a_message_whose_commit_the_server_is_still_at_is_kept_once(
+    engine: Engine, message_id: str | None
+) -> None:
+    engine.deploy(WAITING)
+    with unfinished_commit(engine):
+        assert engine.send_message("news", message_id=message_id) == "buffered"
+    for _ in range(2):
+        engine.start("p")
+    engine.run_until_idle()
+    assert looking(engine) == 1
+
+
+def carry_out(engine: Engine, finish: Callable[[], None], close: Callable[[], None]) -> None:
+    """Once somebody asks for it; if nobody does, after all questions are answered."""
     with psycopg.connect(libpq_url(engine._runtime.store.config.url), autocommit=True) as connection:
         until = monotonic() + 5
-        while monotonic() < until and connection.execute(WAITED_FOR, [process]).fetchone() is None:
+        while monotonic() < until and connection.execute(ASKED_FOR).fetchone() is None:
             pass
     finish()
     close()

@@ -270,3 +270,13 @@ def test_observers_are_not_told_what_the_caller_has_rolled_back(embedded: Engine
         connection.commit()
     assert told.heard.wait(30)
     assert told.started == [kept.id]
+
+
+def test_a_connection_that_is_used_for_long_does_not_get_slower(embedded: Engine, own: sa.Engine) -> None:
+    """A listener is kept, and called with each COMMIT, for as long as its connection lives."""
+    with own.connect() as connection:
+        for end in (connection.commit, connection.rollback) * 3:
+            embedded.start("p", connection=connection)
+            end()
+        assert len(list(connection.dispatch.commit)) <= 1
+        assert len(list(connection.dispatch.rollback)) <= 1

@@ -6,8 +6,10 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from itertools import pairwise
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -152,6 +154,72 @@ def test_many_sleeping_async_handlers_leave_the_threads_to_sync_ones() -> None:
             wait_until(_completed(engine, 200), "all but the first have completed")
             go.set()
             wait_until(_completed(engine, 201), "the first has completed")
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit(1), KeyboardInterrupt()], ids=lambda error: type(error).__name__
+)
+def test_a_task_of_an_async_handler_that_wants_to_end_the_process_ends_no_other_handler(
+    error: BaseException,
+) -> None:
+    with _engine("sqlite://") as engine:
+        engine.deploy(one_task("q", "other"))
+
+        async def give_up() -> None:
+            raise error
+
+        @engine.handler("job", retry=Retry(attempts=1))
+        async def job(work: Work) -> None:
+            await asyncio.create_task(give_up())
+
+        @engine.handler("other")
+        async def other(work: Work) -> None:
+            await asyncio.sleep(0)
+
+        engine.start("p")
+        with engine.running():
+            wait_until(lambda: bool(engine.incidents.find().items), "the handler has failed")
+            engine.start("q")
+            wait_until(_completed(engine, 1), "the other handler has run")
+
+
+def test_the_time_of_a_handler_does_not_begin_while_it_waits_for_a_thread() -> None:
+    gate, runs = Gate(), []
+    with _engine("sqlite://", worker_threads=1) as engine:
+        engine.deploy(one_task("q", "other"))
+        engine.handler("job")(lambda work: gate(work) if work.get("slow") else None)
+        engine.handler("other", timeout="50ms")(lambda work: runs.append(work.attempt))
+        for _ in range(100):  # so that more is claimed at once than one thread can do
+            engine.start("p")
+        with engine.running():
+            wait_until(_completed(engine, 100), "the quick ones have completed")
+            engine.start("p", {"slow": True}, priority=1)
+            wait_until(lambda: gate.inside == 1, "the thread is at work")
+            engine.start("q")
+            hands = engine._runtime.executor.hands
+            wait_until(lambda: hands.busy == 2, "the other one waits for it")
+            looked = monotonic() + 1
+            wait_until(lambda: monotonic() > looked, "its time would be over")
+            gate.open.set()
+            wait_until(_completed(engine, 102), "all have completed")
+    assert runs == [1]
+
+
+def test_an_async_handler_that_does_not_heed_its_time_limit_is_given_up() -> None:
+    ends = threading.Event()
+    with _engine("sqlite://", drain_timeout=0.1) as engine:
+
+        @engine.handler("job", timeout="50ms", retry=Retry(attempts=1))
+        async def job(work: Work) -> None:
+            while not ends.is_set():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0.01)
+
+        engine.start("p")
+        with engine.running():
+            wait_until(lambda: bool(engine.incidents.find().items), "it counts as failed")
+            ends.set()
+        assert [each.code for each in engine.incidents.find().items] == ["timeout"]
 
 
 @pytest.mark.parametrize(("own", "shortest"), [("2m", 100.0), ("300ms", 0.1)])

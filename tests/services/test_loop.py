@@ -7,16 +7,19 @@ to, and does what the test wants to happen meanwhile.
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
+from support.workers import wait_until
 
 from bpm_engine.errors import UnavailableError
 from bpm_engine.services.loop import JITTER, Loop, Service, Services
 from bpm_engine.store.notifications import EVERYTHING, Bell, News
+from bpm_engine.store.sqlite import Commits
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -396,3 +399,19 @@ def test_a_service_that_does_not_end_in_time_is_reported_and_the_others_end() ->
     assert [(h.name, h.alive) for h in services.health()] == [("stuck", True), ("other", False)]
     release.set()
     assert services.stop(10)
+
+
+def test_a_file_that_cannot_be_looked_at_for_a_moment_does_not_end_a_loop() -> None:
+    """Such as while the process has too many files open."""
+    looks = []
+
+    def connect() -> sqlite3.Connection:
+        looks.append(True)
+        raise sqlite3.OperationalError("unable to open database file")
+
+    runs: list[bool] = []
+    service = Service(name="s", run_once=lambda: runs.append(True) or 0, poll=0.01)
+    loop = Loop(service, Commits(connect))
+    loop.start()
+    wait_until(lambda: len(runs) > 2 and looks, "it has looked, and gone on")
+    assert loop.stop()

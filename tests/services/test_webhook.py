@@ -7,7 +7,10 @@ import hashlib
 import hmac
 import ipaddress
 import ssl
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
 from time import monotonic
@@ -57,7 +60,7 @@ def local(receiver: HttpReceiver, opened: list[WebhookPublisher]) -> Any:
 
     def publisher(**settings: Any) -> WebhookPublisher:
         values = {"allow_http": True, "allow_private": True, "ports": None}
-        opened.append(WebhookPublisher(receiver.url(), **values | settings))
+        opened.append(WebhookPublisher(**{"url": receiver.url(), **values, **settings}))
         return opened[-1]
 
     return publisher
@@ -261,6 +264,33 @@ def test_a_host_is_resolved_once_per_request_and_that_answer_is_connected_to(
     opened[-1].publish(EVENT)
     assert receiver.received[0].headers["host"] == f"receiver.example:{receiver.port}"
     assert len(answers) == 1
+
+
+def test_hosts_whose_names_are_long_looked_up_keep_no_other_waiting(
+    receiver: HttpReceiver, local: Any
+) -> None:
+    """Such a look-up takes a thread, also after the time limit."""
+    many, looked_up = 40, threading.Event()
+
+    def resolve(host: str, port: int) -> list[Address]:
+        if host == "slow.example.com":
+            looked_up.wait(20)
+            return []
+        return [ipaddress.ip_address("127.0.0.1")]
+
+    def route(event: CloudEvent) -> str:
+        host = "slow.example.com" if event.id == "slow" else "quick.example.com"
+        return f"http://{host}:{receiver.port}/"
+
+    publisher = local(url=route, resolve=resolve, timeout=2.0)
+    with ThreadPoolExecutor(many) as threads:
+        slow = [threads.submit(publisher.publish, replace(EVENT, id="slow")) for _ in range(many)]
+        for each in slow:
+            with pytest.raises(PublishError, match="took longer"):
+                each.result()
+        publisher.publish(EVENT)
+        looked_up.set()
+    assert len(receiver.received) == 1
 
 
 def test_the_next_address_is_tried_when_one_does_not_answer(

@@ -130,8 +130,9 @@ def test_a_connection_lost_during_commit_is_told_apart(postgresql_store: Store) 
             same.shutdown(socket.SHUT_RDWR)
 
     sa.event.listen(postgresql_store.database.engine, "commit", cut)
-    with pytest.raises(CommitUnknownError):
+    with pytest.raises(CommitUnknownError) as raised:
         start(postgresql_store)
+    assert raised.value.process is not None
     sa.event.remove(postgresql_store.database.engine, "commit", cut)
     assert count(postgresql_store) == 0
     start(postgresql_store)
@@ -384,6 +385,18 @@ pidfile = {directory}/pid
         process.terminate()
         process.wait(10)
         shutil.rmtree(directory)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_it_is_known_which_process_of_the_server_is_at_work(postgresql_store: Store, pooled: bool) -> None:
+    with Store(with_fields(postgresql_store.config, transaction_pooler=pooled)) as store:
+        with store.transaction() as tx:
+            process = tx.execute(sa.text("SELECT pg_backend_pid()")).scalar_one()
+            assert store.database.process(tx.connection) == process
+            with postgresql_store.reading() as other:
+                assert other.database.is_at_work(other.connection, process)
+        with postgresql_store.reading() as other:
+            assert not other.database.is_at_work(other.connection, process)
 
 
 def test_behind_a_transaction_pooler_everything_works(postgresql_store: Store, pooler_url: str) -> None:
