@@ -59,9 +59,16 @@ def write_outputs(marking: Marking, visit: Visit) -> Variables:
         else data_sets.outputs(visit, node.data)
     )
     kept = write(marking.draft, visit.graph, token.scope_id, None, data)
-    if kept:
-        visit.token = marking.put(token, local={**(token.local or {}), **kept})
+    if kept or (token.loop_index is not None and token.local):
+        visit.token = marking.put(token, local={**_unchanged(token, data), **kept})
     return data
+
+
+def _unchanged(token: Token, written: Variables) -> Variables:
+    """A run's own variables without those that its outputs have written outside: what is asked of the run
+    afterwards (whether it goes on, what it gives) sees what was written, not what it began with."""
+    own = token.local or {}
+    return own if token.loop_index is None else {name: own[name] for name in own if name not in written}
 
 
 def _rest_leaving(marking: Marking, token: Token) -> None:
@@ -83,7 +90,7 @@ def leave(marking: Marking, token: Token) -> None:
         return
     visit = marking.visit(token)
     if visit.node.outgoing:
-        marking.take(token, leaving_flows(visit))
+        marking.take(token, leaving_flows(visit.from_outside()))
     else:
         end_path(marking, visit)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from bpm_engine.bpmn.expressions import Expression, Value, to_json
 from bpm_engine.bpmn.graph import Graph, Node
@@ -41,6 +42,10 @@ class Visit(msgspec.Struct, eq=False, gc=False):
         if self.known is not None:
             seen.layers.insert(0, self.known)
         return seen
+
+    def from_outside(self) -> Visit:
+        """As the flows that leave the node see it: without what it keeps to itself."""
+        return self if not self.token.local else replace(self, token=replace(self.token, local=None))
 
     def value(self, expression: Expression) -> Value:
         """Times and durations keep their type."""
