@@ -44,7 +44,7 @@ from bpm_engine.runtime import Runtime
 from bpm_engine.secrets import Resolver
 from bpm_engine.services.intake import MessageResult
 from bpm_engine.services.loop import Health
-from bpm_engine.services.observer import Observer
+from bpm_engine.services.observer import Observer, refuse_strangers
 from bpm_engine.store.clock import Clock
 
 F = TypeVar("F", bound=HandlerFunction)
@@ -72,6 +72,7 @@ class Engine:
         one they wait in the outbox. `secrets(name, tenant)` gives the value of `secret://name` to
         `work.secret`.
         """
+        _refuse_strangers(config, clock, publisher, secrets)
         settings = config or Config.from_environment()
         self._use(Runtime(_address(url), settings, clock, publisher, secrets), tenant)
 
@@ -326,6 +327,7 @@ class Engine:
 
     def observe(self, observer: Observer) -> None:
         """Let an observer see what this engine commits and runs: see `bpm_engine.observability`."""
+        refuse_strangers(observer)
         self._runtime.observe(observer)
 
     def doctor(self) -> list[Finding]:
@@ -343,6 +345,24 @@ def _address(url: object) -> str:
         "url must be a text such as 'sqlite:///bpm.db' or 'postgresql://user@host/database', or the path of "
         f"an SQLite file, not {type(url).__name__}"
     )
+
+
+def _refuse_strangers(config: object, clock: object, publisher: object, secrets: object) -> None:
+    """What would only fail when it is needed, far from here. Of what secrets hold nothing is shown."""
+    if config is not None and not isinstance(config, Config):
+        raise InvalidInputError(f"config must be a Config(…), not {type(config).__name__}")
+    if clock is not None and not callable(getattr(clock, "read", None)):
+        raise InvalidInputError(f"clock must have a method read(connection), not be {type(clock).__name__}")
+    if publisher is not None and not callable(getattr(publisher, "publish", None)):
+        raise InvalidInputError(
+            f"publisher must have a method publish(event), as bpm_engine.publishers have, not be "
+            f"{type(publisher).__name__}"
+        )
+    if secrets is not None and not callable(secrets):
+        raise InvalidInputError(
+            f"secrets must be a function of name and tenant, such as lambda name, tenant: vault[name], "
+            f"not {type(secrets).__name__}"
+        )
 
 
 def _wait_for(told: SimpleQueue[None]) -> None:

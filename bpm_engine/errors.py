@@ -37,11 +37,15 @@ class DefinitionError(EngineError):
         errors = [p for p in self.problems if p.severity == "error"]
         where = f"{self.source}: " if self.source else ""
         head = f"{where}{len(errors)} problem{'s' if len(errors) != 1 else ''} in the process definition"
-        return "\n".join([head, *(f"  {p}" for p in errors)])
+        return "\n".join([head, *(_with_hint(p) for p in errors)])
 
     @property
     def codes(self) -> frozenset[str]:
         return frozenset(p.code for p in self.problems)
+
+
+def _with_hint(problem: Problem) -> str:
+    return f"  {problem}\n    hint: {problem.hint}" if problem.hint else f"  {problem}"
 
 
 class NotFoundError(EngineError):

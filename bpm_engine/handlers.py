@@ -244,8 +244,8 @@ class Handlers:
             topic=topic,
             function=function,
             retry=retry.policy() if retry else None,
-            lease=None if lease is None else span(lease, "lease"),
-            timeout=None if timeout is None else span(timeout, "timeout"),
+            lease=_time_to_run(lease, "lease"),
+            timeout=_time_to_run(timeout, "timeout"),
             limit=limit,
             transactional=transactional,
             is_async=is_async,
@@ -264,6 +264,15 @@ class Handlers:
 
     def __len__(self) -> int:
         return len(self._by_topic)
+
+
+def _time_to_run(value: Duration | None, what: str) -> timedelta | None:
+    if value is None:
+        return None
+    length = span(value, what)
+    if not length:
+        raise InvalidInputError(f"{what} must be longer than nothing: no run would be in time")
+    return length
 
 
 def check_topic(topic: object) -> None:

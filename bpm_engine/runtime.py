@@ -318,7 +318,10 @@ class Runtime:
             raise InvalidInputError("this engine has no publisher, so there is nothing to do for the outbox")
         unknown = set(only or ()) - {service.name for service in every} - {OUTBOX}
         if unknown:
-            raise InvalidInputError(f"there is no service {', '.join(sorted(unknown))}")
+            known = {s.name: None for s in every if s.name not in COMPANIONS} | {OUTBOX: None}
+            raise InvalidInputError(
+                f"there is no service {', '.join(sorted(unknown))}; there are {', '.join(known)}"
+            )
         return [s for s in every if only is None or s.name in only or COMPANIONS.get(s.name) in only]
 
     def _publishing(self) -> list[Service]:

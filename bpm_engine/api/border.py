@@ -55,7 +55,7 @@ class Border:
 
     def all_names(self, values: Iterable[object], what: str) -> tuple[str, ...]:
         if isinstance(values, str):
-            raise InvalidInputError(f"{what} and others make a list, not the text {values!r:.40}")
+            raise InvalidInputError(f"{what} and others make a list, such as [{values!r:.40}], not a text")
         return tuple(self.name(value, what) for value in values)
 
     def variables(self, value: object, what: str = "variables") -> Variables:

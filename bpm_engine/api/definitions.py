@@ -95,12 +95,10 @@ def find_version(
         latest = found or lookup.get_version(tx, caller.tenant, key)
     if latest is None:
         raise NotFoundError(f"no process {key!r} is deployed; deploy its file first")
-    if found is None and version is None:
-        raise NotFoundError(
-            f"process {key!r} has no version with the tag {tag!r}; the latest is version {latest.version}"
-        )
     if found is None:
+        wanted = "version" if version is None else f"version {version}"
+        tagged = "" if tag is None else f" with the tag {tag!r}"
         raise NotFoundError(
-            f"process {key!r} has no version {version}; the latest is version {latest.version}"
+            f"process {key!r} has no {wanted}{tagged}; the latest is version {latest.version}"
         )
     return found

@@ -226,6 +226,8 @@ class Instances:
     ) -> InstanceView:
         """Cancel what rests at `from_node` and begin at `to_node`; None leaves one of the two out."""
         self._caller.border.names(from_node=from_node, to_node=to_node)
+        if from_node is None and to_node is None:
+            raise InvalidInputError("move needs from_node, to_node or both: there is nothing to move")
         stimulus = TokensMoved(instance_id=instance_id, from_node=from_node, to_node=to_node)
         return self._operate(stimulus, instance_id, actor, connection)
 

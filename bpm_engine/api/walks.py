@@ -72,6 +72,7 @@ def walk(
 ) -> BatchReport:
     if ids is not None and filters:
         raise InvalidInputError("a batch takes ids or filters, not both")
+    _refuse_text(ids)
     wanted = instance_filter(caller.border, **filters)
     if ids is None and not narrows(filters):
         raise InvalidInputError(
@@ -83,6 +84,7 @@ def walk(
 
 def pages(caller: Caller, ids: Sequence[str] | None, filters: InstanceFilters) -> Iterator[Sequence[str]]:
     """The ids that a walk would come by, without doing anything."""
+    _refuse_text(ids)
     if ids is not None:
         yield from (ids[first : first + STRETCH] for first in range(0, len(ids), STRETCH))
         return
@@ -99,6 +101,12 @@ def pages(caller: Caller, ids: Sequence[str] | None, filters: InstanceFilters) -
             return
         yield page
         after = page[-1]
+
+
+def _refuse_text(ids: Sequence[str] | None) -> None:
+    """A text would be taken for a list of its letters."""
+    if isinstance(ids, str):
+        raise InvalidInputError(f"ids must be a list of texts, such as [{ids!r:.40}]")
 
 
 @dataclass(slots=True)

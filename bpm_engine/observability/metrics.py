@@ -10,9 +10,13 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.metrics import MetricWrapperBase
+try:
+    from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+    from prometheus_client.core import GaugeMetricFamily
+    from prometheus_client.metrics import MetricWrapperBase
+except ModuleNotFoundError as error:
+    advice = "this needs an extra: pip install 'bpm-engine[metrics]'"
+    raise ModuleNotFoundError(f"{error}; {advice}", name=error.name) from None
 
 from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import Instance, InstanceStatus, LogEntry, LogKind

@@ -16,19 +16,23 @@ from contextlib import contextmanager
 from datetime import datetime
 from uuid import UUID
 
-from opentelemetry import trace
-from opentelemetry.context import Context
-from opentelemetry.trace import (
-    NonRecordingSpan,
-    Span,
-    SpanContext,
-    SpanKind,
-    Status,
-    StatusCode,
-    TraceFlags,
-    TracerProvider,
-)
-from opentelemetry.util.types import Attributes
+try:
+    from opentelemetry import trace
+    from opentelemetry.context import Context
+    from opentelemetry.trace import (
+        NonRecordingSpan,
+        Span,
+        SpanContext,
+        SpanKind,
+        Status,
+        StatusCode,
+        TraceFlags,
+        TracerProvider,
+    )
+    from opentelemetry.util.types import Attributes
+except ModuleNotFoundError as error:
+    advice = "this needs an extra: pip install 'bpm-engine[tracing]'"
+    raise ModuleNotFoundError(f"{error}; {advice}", name=error.name) from None
 
 from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import Instance, InstanceStatus, LogEntry, LogKind

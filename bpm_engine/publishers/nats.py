@@ -13,10 +13,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import nats
-from nats.aio.client import Client
-from nats.js import JetStreamContext
-from nats.js.api import Header
+try:
+    import nats
+    from nats.aio.client import Client
+    from nats.js import JetStreamContext
+    from nats.js.api import Header
+except ModuleNotFoundError as error:
+    advice = "this needs an extra: pip install 'bpm-engine[nats]'"
+    raise ModuleNotFoundError(f"{error}; {advice}", name=error.name) from None
 
 from bpm_engine.publishers.cloudevents import CloudEvent
 from bpm_engine.publishers.eventloop import EventLoop

@@ -21,7 +21,11 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 
-import httpx2
+try:
+    import httpx2
+except ModuleNotFoundError as error:
+    advice = "this needs an extra: pip install 'bpm-engine[webhook]'"
+    raise ModuleNotFoundError(f"{error}; {advice}", name=error.name) from None
 
 from bpm_engine.errors import InvalidInputError
 from bpm_engine.publishers.cloudevents import CloudEvent

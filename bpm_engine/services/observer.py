@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from bpm_engine.core.changes import Changes
 from bpm_engine.core.state import Instance
+from bpm_engine.errors import InvalidInputError
 from bpm_engine.handlers import HandlerFunction, Work
 from bpm_engine.store.statistics import Load
 
@@ -39,6 +40,19 @@ class Observer(Protocol):
 
     def running(self, work: Work) -> AbstractContextManager[None]:
         """Entered around each run of a handler, in its thread or task; sees what it raises."""
+
+
+_ASKED = tuple(name for name in vars(Observer) if not name.startswith("_"))
+
+
+def refuse_strangers(observer: object) -> None:
+    """A method that is missing would otherwise be missed in the middle of a commit."""
+    missing = [name for name in _ASKED if not callable(getattr(observer, name, None))]
+    if missing:
+        raise InvalidInputError(
+            f"the observer {type(observer).__name__} has no {', '.join(missing)}; "
+            f"it must have {', '.join(_ASKED)}"
+        )
 
 
 class Observers:

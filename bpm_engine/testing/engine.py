@@ -10,7 +10,7 @@ from bpm_engine.api.views import IncidentView, InstanceView
 from bpm_engine.config import Config
 from bpm_engine.core.state import Waiting
 from bpm_engine.engine import Engine
-from bpm_engine.errors import ConflictError
+from bpm_engine.errors import ConflictError, InvalidInputError
 from bpm_engine.handlers import HandlerFunction
 from bpm_engine.publishers import Publisher
 from bpm_engine.secrets import Resolver
@@ -94,6 +94,8 @@ class TestEngine(Engine):
         Once more for the same topic: the same stub, with other answers from now on. In an engine with stubs a
         topic that has neither stub nor handler fails the test in `run_until_idle`.
         """
+        if raises is not None and not _is_exception(raises):
+            raise InvalidInputError(f"raises must be an exception or a class of them, not {raises!r:.40}")
         answers: list[Answer] = [returns if raises is None else raises, *then]
         stub = self.stubs.get(topic)
         if stub is None:
@@ -149,6 +151,10 @@ def _advice(incidents: Sequence[IncidentView], known: Sequence[str]) -> str:
             f"  known topics: {', '.join(known)}",
         ]
     )
+
+
+def _is_exception(value: object) -> bool:
+    return isinstance(value, BaseException) or (isinstance(value, type) and issubclass(value, BaseException))
 
 
 def _id(instance: InstanceView | str) -> str:

@@ -6,12 +6,13 @@ dropped in silence. Values are checked where they are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from lxml import etree
 
+from bpm_engine.bpmn.dialects.bpm import NAMESPACE
 from bpm_engine.bpmn.dialects.draft import (
     BAD_EXTENSION_VALUE,
     DIALECT_DIFFERENT,
@@ -38,8 +39,34 @@ _OPEN = frozenset({"list", "map", "string", "expression", "connectorId", "failed
 
 
 def survey(document: Document) -> list[Problem]:
-    elements = (found for found in bpmn_elements(document.root) if found.tag != EXTENSION_ELEMENTS)
-    return [problem for element in elements for problem in _survey_element(document, element)]
+    elements = [found for found in bpmn_elements(document.root) if found.tag != EXTENSION_ELEMENTS]
+    return [
+        *_misspelt_namespaces(document, elements),
+        *(problem for element in elements for problem in _survey_element(document, element)),
+    ]
+
+
+def _misspelt_namespaces(document: Document, elements: Iterable[etree._Element]) -> Iterator[Problem]:
+    """Settings in a namespace that is nearly ours would all be skipped, as a stranger's are. Told once."""
+    told: set[str] = set()
+    for element in elements:
+        for namespace in _namespaces_of(element) - told:
+            told.add(namespace)
+            if namespace not in BY_NAMESPACE and get_close_matches(namespace, [NAMESPACE], cutoff=0.8):
+                yield UNKNOWN_EXTENSION.at(
+                    f"the namespace {namespace!r} is not known",
+                    element_id=nearest_id(element),
+                    line=document.line_of(element) or None,
+                    hint=f"Write xmlns:bpm={NAMESPACE!r}, and the settings are read.",
+                )
+
+
+def _namespaces_of(element: etree._Element) -> set[str]:
+    extended = (
+        child.tag for found in element.iterchildren(EXTENSION_ELEMENTS) for child in found.iterchildren("*")
+    )
+    names = (*(key for key, _ in attributes_of(element)), *extended)
+    return {name[1:].partition("}")[0] for name in names if name.startswith("{")}
 
 
 @dataclass(frozen=True, slots=True)

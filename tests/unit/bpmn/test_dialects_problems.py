@@ -15,8 +15,8 @@ _HEAD = (
 )
 
 
-def problems_of(body: str) -> list[Problem]:
-    return parse(read_document(f'{_HEAD}<process id="p">{body}</process></definitions>'.encode()))[1]
+def problems_of(body: str, head: str = _HEAD) -> list[Problem]:
+    return parse(read_document(f'{head}<process id="p">{body}</process></definitions>'.encode()))[1]
 
 
 def task(tag: str, attributes: str = "", inner: str = "") -> str:
@@ -182,3 +182,18 @@ def test_a_dialects_difference_is_one_warning_that_names_it(body: str, code: str
 )
 def test_foreign_harmless_and_empty_extensions_are_silent(body: str) -> None:
     assert problems_of(body) == []
+
+
+@pytest.mark.parametrize("namespace", ["urn:bpm-engine", "urn:bpm-engine:2", "urn:bpm_engine:1"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        task("serviceTask", 'bpm:topic="x" bpm:lease="PT1M"'),
+        task("serviceTask", "", '<bpm:retry attempts="1"/>'),
+    ],
+)
+def test_a_namespace_that_is_nearly_ours_is_an_error(namespace: str, body: str) -> None:
+    [problem] = problems_of(body, _HEAD.replace("urn:bpm-engine:1", namespace))
+    assert (problem.code, problem.element_id, problem.line) == ("UNKNOWN_EXTENSION", "a", 2)
+    assert problem.message == f"the namespace {namespace!r} is not known"
+    assert "urn:bpm-engine:1" in problem.hint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from lxml import etree
@@ -294,7 +295,7 @@ def test_labels_stand_where_the_diagram_says() -> None:
     gateway = m.Gateway(id="g", tag="exclusiveGateway", name="Really?")
     root = picture([gateway], shapes=[Shape("g", Box(0, 0, 50, 50), Box(300, 40, 60, 14))])
     [label] = [g for g in root.iter(f"{SVG}g") if g.get("data-label") == "g"]
-    [line] = label.iter(f"{SVG}tspan")
+    [_, line] = label.iter(f"{SVG}tspan")  # the first is the halo
     assert (line.text, line.get("x")) == ("Really?", "330")
 
 
@@ -369,3 +370,12 @@ def test_the_same_definitions_give_the_same_bytes() -> None:
         return draw_svg(m.Definitions(processes=(m.Process(id="p", content=content),)))
 
     assert once() == once()
+
+
+def test_the_halo_of_a_label_lies_below_its_letters() -> None:
+    """Not by `paint-order`, which not all programs know: they would paint the halo over the letters."""
+    root = picture([replace(event("startEvent"), name="Handed in")])
+    halo, letters = (text for text in root.iter(f"{SVG}text") if "".join(text.itertext()) == "Handed in")
+    assert (halo.get("stroke-width"), halo.get("aria-hidden")) == ("3", "true")
+    assert letters.get("stroke") == "none"
+    assert "paint-order" not in etree.tostring(root).decode()
