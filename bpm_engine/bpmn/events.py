@@ -47,12 +47,14 @@ class ErrorEvent:
     code_variable: str | None = None
     message_variable: str | None = None
     message: Expression | None = None  # throw: what the error says
+    computed: Expression | None = None  # throw: gives the code, in the place of `code`
 
 
 @dataclass(frozen=True, slots=True)
 class EscalationEvent:
     code: str | None
     code_variable: str | None = None
+    computed: Expression | None = None  # throw: gives the code, in the place of `code`
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bpm_engine.bpmn.events import ErrorEvent, EscalationEvent, EventSpec, MessageEvent, SignalEvent
 from bpm_engine.bpmn.graph import Repeat
 from bpm_engine.core import answers, propagation, throwing
-from bpm_engine.core.behaviours.events import message_to_send
+from bpm_engine.core.behaviours.events import message_to_send, thrown_code
 from bpm_engine.core.changes import Refused
 from bpm_engine.core.effects import Fault, SendMessage, SendSignal
 from bpm_engine.core.state import (
@@ -69,10 +69,11 @@ def _throw(marking: Marking, visit: Visit, host: Token, event: EventSpec) -> Non
             _message(marking, visit, host, message_to_send(visit, event), carried)
         case ErrorEvent():
             message = "" if event.message is None else visit.text(event.message, "an error message")
-            error = propagation.Thrown(event.code, message, carried)
+            error = propagation.Thrown(thrown_code(visit, event), message, carried)
             propagation.throw(marking, host, Phase.INSIDE, error)
         case EscalationEvent():
-            _escalate(marking, host, propagation.Thrown(event.code, variables=carried, critical=False))
+            code = thrown_code(visit, event)
+            _escalate(marking, host, propagation.Thrown(code, variables=carried, critical=False))
         case _:
             raise AssertionError(f"{type(event).__name__} is refused by compilation")
 

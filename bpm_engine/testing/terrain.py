@@ -162,7 +162,8 @@ class Terrain:
         match event:
             case ErrorEvent() | EscalationEvent():
                 for catcher in self._catchers(place):
-                    if type(catcher.event) is type(event) and _catches(catcher.event, event.code):
+                    can_catch = event.computed is not None or _catches(catcher.event, event.code)
+                    if type(catcher.event) is type(event) and can_catch:
                         yield catcher.place
             case CancelEvent():
                 for catcher in self._catchers(place):

@@ -121,7 +121,7 @@ def _uncaught_errors(graph: Graph) -> Iterator[Problem]:
     for node in graph.nodes.values():
         for event in node.spec.events if isinstance(node.spec, Throw) else ():
             scope = graph.scopes[node.scope]
-            if not isinstance(event, ErrorEvent) or scope.kind == "process":
+            if not isinstance(event, ErrorEvent) or event.computed is not None or scope.kind == "process":
                 continue
             if not _is_caught(graph, scope, event.code):
                 message = f"nobody catches the error {event.code!r} in this process"

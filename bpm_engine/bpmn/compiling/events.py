@@ -3,7 +3,8 @@
 Names. A message or signal is known by its name; where the file gives none, the id of the message, else
 the id of the event stands in, with a warning. An error or escalation is known by its code. A catch
 without a reference, or with one to an error without a code, catches every code, as Camunda reads it;
-a throw of an error without a code throws the error's name or id.
+a throw of an error without a code throws the error's name or id. What a throw throws may be computed, as
+Camunda 8 does; what a catch waits for is known when the file is deployed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from bpm_engine.bpmn import model
 from bpm_engine.bpmn.compiling.correlation import Correlation
 from bpm_engine.bpmn.compiling.data import variable_name
-from bpm_engine.bpmn.compiling.texts import Texts
+from bpm_engine.bpmn.compiling.texts import Texts, looks_like_expression
 from bpm_engine.bpmn.events import (
     CancelEvent,
     CompensationEvent,
@@ -48,6 +49,11 @@ TIMER_WITHOUT_TIME = error(
 )
 CONDITION_EVENT_EMPTY = error(
     "CONDITION_EVENT_EMPTY", "A conditional event has a condition (10.5.6).", "Write the condition."
+)
+CAUGHT_CODE_COMPUTED = error(
+    "CAUGHT_CODE_COMPUTED",
+    "What a catching event waits for is a fixed code; only what is thrown may be computed.",
+    "Write the code, or refer to no error or escalation to catch them all.",
 )
 
 
@@ -95,8 +101,7 @@ class Events:
             case model.ErrorDefinition():
                 return self._error(definition, owner, settings, throws)
             case model.EscalationDefinition():
-                code = self._escalation_code(definition, throws)
-                return EscalationEvent(code, settings.error_code_variable)
+                return self._escalation(definition, owner, settings, throws)
             case model.ConditionalDefinition():
                 return self._condition(definition, owner)
             case model.CompensateDefinition():
@@ -200,19 +205,41 @@ class Events:
         code = (declared.code or "").strip() or None if declared else definition.error
         if throws and code is None and declared:
             code = declared.name or declared.id
+        code, computed = self._code(code, owner, throws)
         return ErrorEvent(
             code=code,
             code_variable=settings.error_code_variable,
             message_variable=settings.error_message_variable,
             message=self.texts.optional_template(declared.message, declared) if throws and declared else None,
+            computed=computed,
         )
 
-    def _escalation_code(self, definition: model.EscalationDefinition, throws: bool) -> str | None:
+    def _escalation(
+        self,
+        definition: model.EscalationDefinition,
+        owner: model.Element,
+        settings: Settings,
+        throws: bool,
+    ) -> EscalationEvent:
         declared = self.definitions.escalations.get(definition.escalation or "")
-        if declared is None:
-            return definition.escalation
-        code = (declared.code or "").strip() or None
-        return declared.name or declared.id if throws and code is None else code
+        code = (declared.code or "").strip() or None if declared else definition.escalation
+        if throws and code is None and declared:
+            code = declared.name or declared.id
+        code, computed = self._code(code, owner, throws)
+        return EscalationEvent(code, settings.error_code_variable, computed)
+
+    def _code(
+        self, code: str | None, owner: model.Element, throws: bool
+    ) -> tuple[str | None, Expression | None]:
+        """The code, or the expression that gives it when it is thrown."""
+        if code is None or not looks_like_expression(code):
+            return code, None
+        compiled = self.texts.template(code, owner)
+        if not compiled.is_constant and not throws:
+            message = f"the event waits for the code {code!r}, which is an expression"
+            self.findings.add(CAUGHT_CODE_COMPUTED.at(message, element_id=owner.id, line=owner.line))
+        value = compiled.evaluate({}) if compiled.is_constant else None
+        return (value, None) if isinstance(value, str) else (None, compiled)
 
 
 def _payload_output(owner: model.Element) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lxml import etree
 
 from bpm_engine.bpmn.dialects import rows
@@ -21,6 +23,7 @@ from bpm_engine.bpmn.dialects.structures import local, properties, value_of
 from bpm_engine.bpmn.settings import RetrySettings, VariableMapping
 from bpm_engine.bpmn.text import TEMPLATE
 
+_CONSTANT = re.compile(r"^\s*=\s*(?=\d+\s*$)")  # a number, written as an expression
 _JOB = rows.WORK | rows.THROW | rows.SUB_PROCESS
 
 
@@ -32,7 +35,7 @@ def _task_definition(draft: Draft, node: etree._Element) -> None:
         draft.offer_topic(TopicRank.ZEEBE_TYPE, name)
     if not retries:
         return
-    attempts = parse_integer(retries, minimum=0)
+    attempts = parse_integer(_CONSTANT.sub("", retries), minimum=0)
     if attempts is None:
         draft.bad(retries, "a number of attempts")
     else:

@@ -128,9 +128,9 @@ def event_words(event: EventSpec) -> str:
         case SignalEvent():
             return f"signal {_source(event.name)}"
         case ErrorEvent():
-            return f"error {event.code or '(any)'}"
+            return f"error {_code(event)}"
         case EscalationEvent():
-            return f"escalation {event.code or '(any)'}"
+            return f"escalation {_code(event)}"
         case ConditionEvent():
             return f"when {_source(event.condition)}"
         case CompensationEvent():
@@ -141,6 +141,10 @@ def event_words(event: EventSpec) -> str:
             return "terminate"
         case _:
             assert_never(event)
+
+
+def _code(event: ErrorEvent | EscalationEvent) -> str:
+    return _source(event.computed) or event.code or "(any)"
 
 
 def _source(expression: Expression | None) -> str:

@@ -19,6 +19,7 @@ from bpm_engine.bpmn.expressions.syntax import Node
 from bpm_engine.bpmn.expressions.values import READY_TYPES, Lookup, Value, admitted, kind, mismatch
 
 _CONTAINERS = frozenset({list, dict})
+_DATA_FUNCTIONS = frozenset({"getDataObject", "getDataInput", "getDataOutput", "getProcessProperty"})
 
 
 class Locals:
@@ -262,6 +263,9 @@ class Compiler:
                 return self.clock(node)
             case "defined" | "is defined":
                 return self.defined(node)
+        if (variable := _named_data(node)) is not None:
+            self.note_read(variable)
+            return _variable_or_null(variable)
         function = self.functions.get(node.function)
         if function is None:
             message = f"there is no function {node.function!r} in the library"
@@ -401,6 +405,17 @@ def _asked_variable(node: syntax.Method) -> str | None:
             arguments=(syntax.Literal(value=str(name)),),
         ):
             return name
+        case _:
+            return None
+
+
+def _named_data(node: syntax.Call) -> str | None:
+    """The name in `getDataObject("order")` and its like, the functions of the standard itself (BPMN 2.0.2,
+    10.4.3); the process or activity that holds the data may be named before it."""
+    match node:
+        case syntax.Call(function=function, arguments=(*_, syntax.Literal(value=str(name)))):
+            is_data = function in _DATA_FUNCTIONS and len(node.arguments) <= 2 and not node.names
+            return name if is_data and name.isidentifier() else None
         case _:
             return None
 

@@ -162,6 +162,17 @@ class PlainParser(StrictParser):
                 return syntax.Conditional(condition, node, self.expression(), token.position)
             return node
 
+    def comparison_operator(self) -> tuple[str, Token] | None:
+        return self.identity() if self.at("is") else super().comparison_operator()
+
+    def identity(self) -> tuple[str, Token]:
+        """`is` compares with what there is one of only: `x is None`, `x is not True`."""
+        token = self.advance()
+        symbol = "!=" if self.accept("not") else "=="
+        if self.token.text not in self.constants:
+            raise syntax_error("'is' compares with None, True or False; otherwise write '=='", token.position)
+        return symbol, token
+
     def powered(self, base: Node) -> Node:
         if token := self.accept("**"):
             with self.nested():

@@ -69,7 +69,7 @@ def correlation_property(reading: Reading, element: etree._Element) -> Correlati
     paths: dict[str, Text] = {}
     for expression in children(element, "correlationPropertyRetrievalExpression"):
         message = reading.reference(expression.get("messageRef"))
-        path = reading.text_in(expression, "messagePath")
+        path = reading.text_in(expression, "messagePath") or reading.text_in(expression, "formalExpression")
         if message is not None and path is not None:
             paths.setdefault(message, path)
     name = (element.get("name") or "").strip()

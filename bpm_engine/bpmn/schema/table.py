@@ -146,7 +146,8 @@ TABLE: dict[str, tuple[Part, ...]] = {
     "correlationProperty": (_BASE, ("name type", "correlationPropertyRetrievalExpression+")),
     "correlationPropertyRetrievalExpression": (
         _BASE,
-        ("messageRef:@message!", "messagePath=expression"),
+        # SpiffWorkflow's modeller writes the path as a formalExpression
+        ("messageRef:@message!", "messagePath=expression formalExpression?=expression"),
     ),
     "correlationKey": (_BASE, ("name", "correlationPropertyRef*@correlationProperty")),
     "correlationSubscription": (

@@ -309,9 +309,10 @@ def _own_outcomes(graph: Graph, node: Node) -> list[Outcome]:
 
 
 def _is_interrupted(graph: Graph, node: Node) -> bool:
-    """What throws an escalation never goes on where the nearest catcher in the process interrupts."""
+    """What throws an escalation never goes on where the nearest catcher in the process interrupts. Who
+    catches a computed code is not known: it may go on."""
     events = node.spec.events if isinstance(node.spec, Throw) else ()
-    codes = [event.code for event in events if isinstance(event, EscalationEvent)]
+    codes = [e.code for e in events if isinstance(e, EscalationEvent) and e.computed is None]
     return any(_interrupts(graph, node, code) for code in codes)
 
 

@@ -114,7 +114,7 @@ def _thrown(visit: Visit, then: tuple[Effect, ...]) -> tuple[Effect, ...]:
     signals = tuple(_signal(visit, event) for event in events if isinstance(event, SignalEvent))
     compensations = [event for event in events if isinstance(event, CompensationEvent)]
     then = (Compensate(_activities(compensations)),) if compensations else _last_word(visit) or then
-    codes = tuple(event.code for event in events if isinstance(event, EscalationEvent))
+    codes = tuple(thrown_code(visit, event) for event in events if isinstance(event, EscalationEvent))
     then = (Escalate(codes, then),) if codes else then
     return (*said, Broadcast(signals, then)) if signals else (*said, *then)
 
@@ -130,12 +130,16 @@ def _last_word(visit: Visit) -> tuple[Effect, ...]:
         match event:
             case ErrorEvent():
                 message = "" if event.message is None else visit.text(event.message, "an error message")
-                return (RaiseError(event.code, message),)
+                return (RaiseError(thrown_code(visit, event), message),)
             case CancelEvent():
                 return (CancelTransaction(),)
             case TerminateEvent():
                 return (Terminate(),)
     return ()
+
+
+def thrown_code(visit: Visit, event: ErrorEvent | EscalationEvent) -> str | None:
+    return event.code if event.computed is None else visit.text(event.computed, "a code")
 
 
 def _activities(events: list[CompensationEvent]) -> frozenset[str] | None:

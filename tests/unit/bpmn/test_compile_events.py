@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.definitions import bpmn, codes, compiled, compiled_with_problems, path
 
+from bpm_engine.bpmn import load
 from bpm_engine.bpmn.events import (
     CompensationEvent,
     ErrorEvent,
@@ -95,6 +96,20 @@ def test_a_throw_without_a_code_throws_the_errors_name(reference: str, code: str
         bpmn(f'<endEvent id="t"><errorEventDefinition errorRef="{reference}"/></endEvent>', roots=ROOTS)
     )
     assert graph.nodes["t"].spec == Throw((ErrorEvent(code),))
+
+
+@pytest.mark.parametrize("kind", ["error", "escalation"])
+def test_what_a_catch_waits_for_is_not_computed(kind: str) -> None:
+    root = f'<{kind} id="computed" {kind}Code="= code"/>'
+    events = f'<{kind}EventDefinition {kind}Ref="computed"/>'
+    text = bpmn(
+        f'<subProcess id="a"><startEvent id="s"/><endEvent id="t">{events}</endEvent>{path("s", "t")}'
+        "</subProcess>"
+        f'<boundaryEvent id="b" attachedToRef="a">{events}</boundaryEvent><endEvent id="e"/>{path("b", "e")}',
+        roots=root,
+    )
+    found = [problem for problem in load(text).problems if problem.code == "CAUGHT_CODE_COMPUTED"]
+    assert [problem.element_id for problem in found] == ["b"]
 
 
 def test_escalation_terminate_and_several_definitions() -> None:

@@ -153,6 +153,7 @@ def test_a_throwing_message_event_may_have_a_handler() -> None:
         ),
         ("<camunda:failedJobRetryTimeCycle/>", None, []),
         ('<zeebe:taskDefinition type="x" retries="7"/>', RetrySettings(7), []),
+        ('<zeebe:taskDefinition type="x" retries="= 7"/>', RetrySettings(7), []),
         ('<zeebe:taskDefinition type="x" retries="=n"/>', None, ["DIALECT_NOT_UNDERSTOOD"]),
     ],
 )

@@ -21,6 +21,9 @@ JBPM = ' xmlns:drools="http://www.jboss.org/drools"'
 SPIFF = ' xmlns:spiffworkflow="http://spiffworkflow.org/bpmn/schema/1.0/core"'
 
 
+RECEIVES = '<receiveTask id="n" messageRef="m"/>'
+
+
 def loaded(body: str, *, executable: bool = True, attributes: str = "") -> Loaded:
     flag = "true" if executable else "false"
     head = HEAD.format(attributes=attributes)
@@ -130,6 +133,24 @@ def test_the_name_of_a_data_object_is_a_condition_without_a_type() -> None:
     event = between(f'<intermediateCatchEvent id="n">{waiting}</intermediateCatchEvent>')
     assert not loaded(event + '<dataObject id="paid"/>').problems
     assert refusals(loaded(event)) == ["EXPRESSION_NOT_FORMAL"]
+
+
+def test_the_path_of_a_correlation_property_may_be_called_a_formal_expression() -> None:
+    text = (
+        f'{HEAD.format(attributes="")}<message id="m" name="Paid"/><collaboration id="c">'
+        '<participant id="us" processRef="p"/><correlationKey name="order">'
+        "<correlationPropertyRef>number</correlationPropertyRef></correlationKey></collaboration>"
+        '<correlationProperty id="number" name="number">'
+        '<correlationPropertyRetrievalExpression messageRef="m"><formalExpression>order.id</formalExpression>'
+        "</correlationPropertyRetrievalExpression></correlationProperty>"
+        f'<process id="p" isExecutable="true">{between(RECEIVES)}</process></definitions>'
+    )
+    found = load(text)
+    assert found.errors == ()
+    waiting = found.graphs[0].nodes["n"].spec
+    assert isinstance(waiting, Catch)
+    assert isinstance(waiting.events[0], MessageEvent)
+    assert waiting.events[0].keys[0].properties == (("number", ("order", "id")),)
 
 
 def test_an_error_or_signal_that_is_not_declared_is_known_by_its_reference() -> None:

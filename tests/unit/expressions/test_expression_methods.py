@@ -69,6 +69,29 @@ def test_the_variables_a_method_reads_are_known() -> None:
     assert compiled.reads == {"a", "b", "d", "e"}
 
 
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("getDataObject('rate') > 2", True),
+        ("getDataObject('orders', 'name')", "Anna Berg"),
+        ("getDataInput('missing')", None),
+        ("${getProcessProperty('orders', 'name')}", "Anna Berg"),
+    ],
+)
+def test_the_functions_of_the_standard_find_data_by_its_name(source: str, value: object) -> None:
+    assert compile_expression(source).evaluate(VARIABLES) == value
+
+
+def test_data_that_an_expression_finds_by_its_name_is_read_by_it() -> None:
+    assert compile_expression("getDataObject('p', 'a') and getDataOutput('b')").reads == {"a", "b"}
+
+
+@pytest.mark.parametrize("source", ["getDataObject(name)", "getDataObject()", "getDataObject('a b')"])
+def test_data_is_found_by_a_fixed_name(source: str) -> None:
+    with pytest.raises(ExpressionError, match="there is no function"):
+        compile_expression(source)
+
+
 def test_times_move_by_methods() -> None:
     now = datetime(2026, 1, 31, 9, tzinfo=UTC)
     due = compile_template("${dateTime().plusMonths(1).minusDays(2).plusHours(3).toDate()}").evaluate({}, now)

@@ -198,6 +198,7 @@ def _add_times(table: Library) -> None:
     table.add("date and time", "*from", times.to_datetime)
     table.add("duration", "from", times.to_duration)
     table.add("years and months duration", "from, to", times.months_between)
+    table.add("cycle", "*from", times.to_cycle)
     table.add("day of week", "date", times.day_name)
     table.add("day of year", "date", times.day_of_year)
     table.add("week of year", "date", times.week_of_year)

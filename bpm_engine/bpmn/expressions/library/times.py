@@ -75,6 +75,18 @@ def to_duration(value: Value) -> Value:
     )
 
 
+def to_cycle(*values: Value) -> Value:
+    """The text of a timer's cycle, as Camunda 8 has it: `cycle(period)` or `cycle(repetitions, period)`; null
+    repeats without end."""
+    match values:
+        case [Duration() as period] | [None, Duration() as period]:
+            return f"R/{period}"
+        case [repetitions, Duration() as period]:
+            return f"R{whole(repetitions)}/{period}"
+        case _:
+            raise argument_error("it is cycle(duration) or cycle(number, duration)")
+
+
 def months_between(start: Value, end: Value) -> Value:
     return temporal.months_between(_date(start), _date(end))
 
