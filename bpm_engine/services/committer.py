@@ -412,6 +412,7 @@ class Committer:
         self._threads = []
         while self.run_once():
             pass
+        self._stopping = False  # who asks from now on commits for itself, and is in no hurry
 
     def _run(self) -> None:
         while True:

@@ -365,6 +365,8 @@ class Executor:
 
     def _run_sync(self, running: Running) -> Ended:
         topic = running.handler.topic
+        if running.work.cancelled:  # while it waited: somebody else may be doing it
+            return running, None
         if self.breakers.leaves_alone(topic, running.claim.token_id) or topic in self._stand_ins.topics:
             running.unwanted = True
             return running, None

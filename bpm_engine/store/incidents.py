@@ -96,7 +96,7 @@ def count_incidents(
 def _page(tx: Transaction, tenant_id: str, wanted: IncidentFilter, paging: Paging) -> Page[ListedIncident]:
     query = _listed(tenant_id).where(IS_FAILED, *_conditions(tenant_id, wanted))
     found = tx.execute(paging.apply(query)).all()
-    return paging.page(found, _read(found[: paging.limit]))
+    return paging.page(found, _read)
 
 
 def _listed(tenant_id: str) -> sa.Select[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -60,12 +60,14 @@ class Paging:
         ordering = [key.column.desc() if key.descending else key.column.asc() for key in self.order]
         return query.add_columns(*columns).order_by(*ordering).limit(self.limit + 1)
 
-    def page(self, rows: Sequence[sa.Row[Any]], items: list[T]) -> Page[T]:
-        """`rows` as the query gave them, `items` made of them."""
+    def page(self, rows: Sequence[sa.Row[Any]], read: Callable[[Sequence[sa.Row[Any]]], list[T]]) -> Page[T]:
+        """`rows` as the query gave them, `read` makes items of those that belong here. It may leave some out:
+        the next page begins behind the last row."""
+        items = read(rows[: self.limit])
         if len(rows) <= self.limit:
             return Page(items, None)
         last = rows[self.limit - 1][-len(self.order) :]
-        return Page(items[: self.limit], self._cursor(list(last)))
+        return Page(items, self._cursor(list(last)))
 
     def _cursor(self, position: list[Any]) -> str:
         body = to_json([position, self._checksum(position)]).encode()

@@ -245,5 +245,6 @@ PURGE_DELIVERIES = delivery.delete().where(
         .where(delivery.c.updated_at < sa.bindparam("before", type_=Instant))
         .order_by(delivery.c.updated_at)
         .limit(LIMIT)
+        .with_for_update(skip_locked=True)  # two sweeps must not wait for each other
     )
 )

@@ -91,7 +91,7 @@ def find_instances(
         process_instance.c.tenant_id == tenant_id, *_conditions(tenant_id, wanted)
     )
     found = tx.execute(paging.apply(query)).all()
-    return paging.page(found, INSTANCE.read(found))
+    return paging.page(found, INSTANCE.read)
 
 
 def get_instance(tx: Transaction, tenant_id: str, instance_id: str) -> Instance | None:
@@ -214,7 +214,7 @@ def find_log(
     )
     paging = Paging([Key(execution_log.c.seq, int)], limit, cursor, [tenant_id, instance_id])
     found = tx.execute(paging.apply(query)).all()
-    return paging.page(found, LOG.read(found))
+    return paging.page(found, LOG.read)
 
 
 def find_entries(tx: Transaction, instance_id: str, kinds: Sequence[LogKind]) -> list[LogEntry]:
@@ -250,7 +250,7 @@ def find_events(
     filters = [tenant_id, status, type, instance_id]
     paging = Paging(newest_or_oldest(event_outbox.c.id, "oldest"), limit, cursor, filters)
     found = tx.execute(paging.apply(query)).all()
-    return paging.page(found, OUTBOX.read_leniently(found))
+    return paging.page(found, OUTBOX.read_leniently)
 
 
 def find_definitions(
@@ -265,7 +265,7 @@ def find_definitions(
     order = [Key(process_definition.c.key, str), Key(process_definition.c.version, int, descending=True)]
     paging = Paging(order, limit, cursor, [tenant_id, key])
     found = tx.execute(paging.apply(query)).all()
-    return paging.page(found, DEFINITION.read(found))
+    return paging.page(found, DEFINITION.read)
 
 
 def find_schedules(
@@ -284,7 +284,7 @@ def find_schedules(
         query = query.where(schedule.c.status == fixed(ScheduleStatus(status)))
     paging = Paging(newest_or_oldest(schedule.c.id, "newest"), limit, cursor, [tenant_id, definition, status])
     found = tx.execute(paging.apply(query)).all()
-    return paging.page(found, SCHEDULE.read(found))
+    return paging.page(found, SCHEDULE.read)
 
 
 def _conditions(

@@ -71,7 +71,7 @@ def find_tasks(
     query = _listed().where(human_task.c.tenant_id == tenant_id, *_conditions(wanted, tx))
     paging = Paging(_keys(order), limit, cursor, [tenant_id, order, asdict(wanted)])
     found = tx.execute(paging.apply(query)).all()
-    return paging.page(found, _read(found[:limit]))
+    return paging.page(found, _read)
 
 
 def get_task(tx: Transaction, tenant_id: str, task_id: str) -> ListedTask | None:

@@ -223,6 +223,25 @@ def test_a_commit_that_the_server_is_still_at_is_waited_for(engine: Engine, name
     assert case.count(engine) == before + 1
 
 
+def test_once_services_have_stopped_the_question_is_asked_again_as_before(engine: Engine) -> None:
+    engine.deploy(PROCESS)
+    with engine.running():
+        pass
+    database, failed = engine._runtime.store.database.engine, []
+    with lost_answer(engine, happened=True) as lost:
+
+        def fail(*_: object) -> None:
+            if lost and not failed:
+                failed.append(True)
+                raise sa.exc.TimeoutError("no answer in time")
+
+        sa.event.listen(database, "before_cursor_execute", fail)
+        engine.start("p")
+        sa.event.remove(database, "before_cursor_execute", fail)
+    assert failed
+    assert instances(engine) == 1
+
+
 @pytest.mark.parametrize("opening", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("message_id", [None, "1"])
 def test_a_message_whose_commit_the_server_is_still_at_is_kept_once(

@@ -205,6 +205,29 @@ def test_the_time_of_a_handler_does_not_begin_while_it_waits_for_a_thread() -> N
     assert runs == [1]
 
 
+def test_work_that_is_cancelled_while_it_waits_for_a_thread_is_not_begun() -> None:
+    gate, runs = Gate(), []
+    with _engine("sqlite://", worker_threads=1) as engine:
+        engine.deploy(one_task("q", "other"))
+        engine.handler("job")(lambda work: gate(work) if work.get("slow") else None)
+        engine.handler("other")(lambda work: runs.append(work.instance_id))
+        for _ in range(100):  # so that more is claimed at once than one thread can do
+            engine.start("p")
+        with engine.running():
+            wait_until(_completed(engine, 100), "the quick ones have completed")
+            engine.start("p", {"slow": True}, priority=1)
+            wait_until(lambda: gate.inside == 1, "the thread is at work")
+            cancelled, kept = engine.start("q").id, engine.start("q").id
+            hands = engine._runtime.executor.hands
+            wait_until(lambda: hands.busy == 3, "the others wait for it")
+            engine.instances.cancel(cancelled)
+            hands.extend_leases()
+            gate.open.set()
+            wait_until(_completed(engine, 102), "all others have completed")
+            wait_until(lambda: not hands.busy, "nothing waits any more")
+    assert runs == [kept]
+
+
 def test_an_async_handler_that_does_not_heed_its_time_limit_is_given_up() -> None:
     ends = threading.Event()
     with _engine("sqlite://", drain_timeout=0.1) as engine:

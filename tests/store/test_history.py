@@ -318,3 +318,17 @@ def test_finished_deliveries_are_purged_by_age(store: Store) -> None:
         assert retention.purge_deliveries(tx, NOW, 10) == 0
         assert retention.purge_deliveries(tx, NOW + DAY, 10) == 1
         assert len(signals.pending_deliveries(tx, 10)) == 1
+
+
+def test_of_two_sweeps_of_deliveries_none_waits_for_the_other(postgresql_store: Store) -> None:
+    owner: Instance = sample.instance()
+    changes = sample.started(owner)
+    changes.subscriptions.inserted = [sample.subscription(owner, kind="signal", name="s")]
+    apply(postgresql_store, changes)
+    with postgresql_store.transaction() as tx:
+        signals.fan_out(tx, [Signal(id=sample.new_id(), tenant_id="acme", name="s")])
+        (done,) = signals.pending_deliveries(tx, 1)
+        signals.finish_deliveries(tx, [(done.signal_id, done.subscription_id)], DeliveryStatus.DONE)
+    with postgresql_store.transaction() as one, postgresql_store.transaction() as other:
+        assert retention.purge_deliveries(one, NOW + DAY, 10) == 1
+        assert retention.purge_deliveries(other, NOW + DAY, 10) == 0
