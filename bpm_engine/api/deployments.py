@@ -16,7 +16,7 @@ from bpm_engine.bpmn.document import Limits, decoded
 from bpm_engine.bpmn.events import MessageEvent, SignalEvent, TimerEvent
 from bpm_engine.bpmn.graph import Graph, Node
 from bpm_engine.bpmn.load import Loaded
-from bpm_engine.core import starting, timing
+from bpm_engine.core import timing
 from bpm_engine.core.state import SubscriptionKind
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.errors import ConflictError, DefinitionError
@@ -132,7 +132,7 @@ def close_starts(tx: Transaction, tenant_id: str, key: str) -> None:
 def open_starts(tx: Transaction, row: Definition, graph: Graph) -> None:
     """What starts the process waits for the latest version only (bpmn.md 15)."""
     waits, schedules = [], []
-    for node, index, event in starting.starts(graph):
+    for node, index, event in graph.start_events():
         match event:
             case MessageEvent():
                 waits.append(_wait(row, node, index, SubscriptionKind.MESSAGE, event))

@@ -21,7 +21,7 @@ ends) are called `source>target`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -441,3 +441,14 @@ class Graph:
         """Whether an event sub-process ends what else runs in its scope."""
         starts = (self.nodes[node_id].spec for node_id in self.scopes[handler].starts)
         return any(isinstance(start, Start) and start.interrupting for start in starts)
+
+    def start_events(self) -> Iterator[tuple[Node, int, EventSpec]]:
+        """The events that start the process: the node that each triggers, and which of its events it is."""
+        for node in (self.nodes[node_id] for node_id in self.root.nodes):
+            match node.spec:
+                case Start(events=events) | Catch(events=events, instantiate=True):
+                    yield from ((node, index, event) for index, event in enumerate(events))
+                case EventChoice(instantiate=True):
+                    for target in (self.nodes[node_id] for node_id in node.spec.targets):
+                        assert isinstance(target.spec, Catch)
+                        yield from ((target, index, event) for index, event in enumerate(target.spec.events))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bpm_engine.bpmn.events import ConditionEvent, EventSpec, SignalEvent
 from bpm_engine.bpmn.expressions import ExpressionError, parse_duration
-from bpm_engine.bpmn.graph import Catch, EventChoice, Graph, Kind, Node, Start
+from bpm_engine.bpmn.graph import Catch, EventChoice, Graph, Kind, Node
 from bpm_engine.core import calls, triggering, waits
 from bpm_engine.core.behaviours.events import keys_of, payload_of
 from bpm_engine.core.changes import APPLIED, Outcome, Refused, Stale
@@ -72,18 +72,6 @@ def started(marking: Marking, stimulus: Started) -> Outcome:
 # ------------------------------------------------------------------ where
 
 
-def starts(graph: Graph) -> Iterator[tuple[Node, int, EventSpec]]:
-    """The events that start the process: the node that each triggers, and which of its events it is."""
-    for node in (graph.nodes[node_id] for node_id in graph.root.nodes):
-        match node.spec:
-            case Start(events=events) | Catch(events=events, instantiate=True):
-                yield from ((node, index, event) for index, event in enumerate(events))
-            case EventChoice(instantiate=True):
-                for target in (graph.nodes[node_id] for node_id in node.spec.targets):
-                    assert isinstance(target.spec, Catch)
-                    yield from ((target, index, event) for index, event in enumerate(target.spec.events))
-
-
 def _start_node(marking: Marking, graph: Graph, stimulus: Started) -> Node | Refused:
     """Decision 24: one none start, or the one that was asked for."""
     if stimulus.at is not None:
@@ -129,7 +117,7 @@ def _gateway_before(graph: Graph, node: Node) -> Node | None:
 
 
 def _with_true_condition(marking: Marking, graph: Graph, variables: Variables) -> Iterator[Node]:
-    for node, _, event in starts(graph):
+    for node, _, event in graph.start_events():
         if isinstance(event, ConditionEvent) and holds(event, variables, marking.context):
             yield node
 

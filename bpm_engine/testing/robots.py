@@ -23,7 +23,6 @@ from bpm_engine.bpmn.events import (
 from bpm_engine.bpmn.graph import Graph
 from bpm_engine.core import stimuli
 from bpm_engine.core.external import is_external, topic_in
-from bpm_engine.core.starting import starts
 from bpm_engine.core.state import (
     HumanTask,
     Subscription,
@@ -68,7 +67,7 @@ class Robots:
                     given = {**variables, **self.variables}
                     step = Begin(graph.key, node_id, variables=given)
                     yield from self._started(graph, step, variables=given)
-        for node, index, event in starts(graph):
+        for node, index, event in graph.start_events():
             place = Place(graph.key, node.id)
             for payload in self._payloads(place, event, {}, MOST_STARTS):
                 begun = _begin(graph, node.id, event, payload)

@@ -17,7 +17,7 @@ from support.waits import unexplained
 from bpm_engine.bpmn.events import MessageEvent, SignalEvent
 from bpm_engine.bpmn.expressions.durations import Duration
 from bpm_engine.bpmn.load import load
-from bpm_engine.core import starting, stimuli
+from bpm_engine.core import stimuli
 from bpm_engine.core.changes import Applied, Changes, Outcome, Refused
 from bpm_engine.core.state import LogEntry, LogKind, TaskStatus, ThrownMessage, Token, TokenState, Waiting
 from bpm_engine.core.state import Variables as Row
@@ -75,7 +75,7 @@ class Stage(Player):
         self, kind: type[MessageEvent] | type[SignalEvent], name: str
     ) -> Iterator[tuple[str, str, int]]:
         for definition, graph in self.definitions.graphs.items():
-            for node, index, event in starting.starts(graph):
+            for node, index, event in graph.start_events():
                 if isinstance(event, kind) and str(event.name.evaluate({})) == name:
                     yield definition, node.id, index
 
