@@ -155,8 +155,10 @@ def _open_task(marking: Marking, token: Token, effect: AskPerson) -> None:
 
 
 def begin(marking: Marking, scope: Scope, token: Token | None, node: Node, index: int) -> None:
-    """One more event is awaited, by a token that rests already or by its scope."""
-    seen = view(marking.draft, scope.id, None if token is None else token.local)
+    """One more event is awaited, by a token that rests already or by its scope. A boundary event does not see
+    what its host keeps to itself."""
+    own = None if token is None or isinstance(node.spec, Boundary) else token.local
+    seen = view(marking.draft, scope.id, own)
     awaited = Awaited(node.id, index, event_of(node, index))
     _open(marking, scope, None if token is None else token.id, awaited, seen)
 

@@ -290,6 +290,22 @@ def test_an_event_that_cannot_begin_refuses_the_migration(play):
     assert player.status == "Completed"
 
 
+def test_a_new_boundary_event_does_not_see_what_its_host_keeps_to_itself(play):
+    own_key = """<extensionElements><bpm:input name="k" value="'its own'"/></extensionElements>"""
+
+    def approval(*events: str) -> bytes:
+        return bpmn(ENDS + tasks("a", inside=own_key) + "".join(events) + path("s", "a", "e"), roots=MESSAGES)
+
+    with_event = approval(boundary("paid", "a", PAID))
+    player = play(approval(), with_event)
+    player.start({"k": "A"})
+    player.migrate("p:2")
+    fresh = play(with_event)
+    fresh.start({"k": "A"})
+    keys = [[each.correlation_key for each in each.world.subscriptions.values()] for each in (player, fresh)]
+    assert keys == [["A"], ["A"]]
+
+
 def test_an_event_gateway_waits_for_what_the_new_version_offers(play):
     def choice(*targets: tuple[str, str]) -> bytes:
         body = '<eventBasedGateway id="g"/>' + flow("s", "g")
