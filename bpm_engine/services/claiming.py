@@ -51,7 +51,7 @@ class Claims:
         the lowest priority. So neither waits for all of a long queue."""
         claim = partial(work.claim_tokens, owner=self.worker, lease=self.lease, topics=topics)
         with self.store.transaction() as tx:
-            tokens = claim(tx, limit=limit - last)
+            tokens = claim(tx, limit=limit - last) if last < limit else []
             if last:
                 tokens += claim(tx, limit=last, last_first=True)
             claimed = work.load_work(tx, tokens)

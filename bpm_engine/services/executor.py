@@ -119,6 +119,7 @@ class Executor:
             prefixes=config.prefixes,
         )
         self._is_behind = False  # the last claim was full: there is probably more in the queue
+        self._claimed = 0  # while it was so, and none was taken from the end of the queue
         self._suspecting = threading.Lock()
         self._suspect = False  # whether a token runs that may have killed its last workers
         self._threads: Threads[Running, Ended] = Threads(config.threads, self._run_sync, self._end)
@@ -169,7 +170,7 @@ class Executor:
         tried = self._try_paused()
         wanted = self.claims.wanted(self.breakers.open)
         portion = min(free, self._places.portion())
-        work = self.claims.claim(portion, wanted, last=portion // LAST if self._is_behind else 0)
+        work = self.claims.claim(portion, wanted, last=self._owed_to_the_last(portion))
         self._is_behind = len(work) >= portion
         admitted = [each for each in work if self._admit(each)]
         kept = {each.token.id for each in admitted}
@@ -177,6 +178,11 @@ class Executor:
         self.claims.give_back(surplus, tell=False)  # first: what begins now may kill this process
         self._begin(admitted)
         return len(admitted) + tried
+
+    def _owed_to_the_last(self, portion: int) -> int:
+        """How many of this portion are to be taken from the end of the queue, where more waits than fits."""
+        last, self._claimed = divmod(self._claimed + portion, LAST) if self._is_behind else (0, 0)
+        return last
 
     def _try_paused(self) -> int:
         """One run of each topic that was left alone for long enough; how many."""

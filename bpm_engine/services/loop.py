@@ -143,8 +143,8 @@ class Loop:
     def run(self) -> None:
         """Until stopped; in the calling thread."""
         while not self._stopping.is_set():
-            since = self._generation()
             try:
+                since = self._generation()
                 self._work()
                 timeout = self._until_next()
             except Exception as error:  # noqa: BLE001 - whatever it is, the loop goes on

@@ -28,8 +28,7 @@ AROUND = (Waiting.SCOPE, Waiting.CALL, Waiting.JOIN, Waiting.TURN, Waiting.COMPE
 
 def set_apart(tx: Transaction, root_instance_id: str, reason: str, new_id: Callable[[], str]) -> list[str]:
     """The instances of the tree that are halted by this; none if that was done before."""
-    if not trees.take_roots(tx, [root_instance_id], wait=True):
-        return []
+    trees.take_roots(tx, [root_instance_id], wait=True)
     instances = [
         row.id for row in tx.execute(RUNNING, {"root": root_instance_id}) if _halt(tx, row, reason, new_id)
     ]
