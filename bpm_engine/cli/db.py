@@ -66,7 +66,7 @@ def downgrade(database: str, app: str | None, revision: str, yes: bool, as_json:
         if not yes:
             text = "Going back drops tables or columns with their data. Go on?"
             click.confirm(text, abort=True, err=True)  # stdout stays one document
-        with _advice():
+        with _advice(), _known(connected, revision):
             migrate.downgrade(connected, revision)
         _tell(connected, as_json)
 
@@ -98,6 +98,19 @@ def _connected(url: str, app: str | None, *, creates: bool) -> Iterator[Database
         raise InvalidInputError(str(error)) from error
     finally:
         database.close()
+
+
+@contextmanager
+def _known(database: Database, revision: str) -> Iterator[None]:
+    """Alembic's own words are about scripts and steps."""
+    from alembic.util import CommandError
+
+    try:
+        yield
+    except CommandError as error:
+        found = migrate.find_revision(database)
+        state = f"the schema is at {found}" if found else "the database has no schema"
+        raise InvalidInputError(f"there is no {revision} to go back to: {state}") from error
 
 
 @contextmanager

@@ -85,7 +85,7 @@ def _claimed(marking: Marking, claim: Claim) -> Token | Stale:
     if token is None:
         return absent(marking, claim.token_id, Needs(tokens=frozenset({claim.token_id})))
     if token.state is not EXECUTING or token.version != claim.version:
-        return Stale("the token has gone on since it was claimed")
+        return Stale("the token has gone on since it was claimed, or its lease was over")
     if token.lease_owner != claim.owner:
         return Stale("the token is claimed by someone else")
     return token

@@ -70,6 +70,16 @@ def test_no_file_is_made_where_there_is_none(tmp_path: Path, command: list[str])
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".db"] == []
 
 
+def test_what_cannot_be_gone_back_to_is_told_in_words_of_the_schema(tmp_path: Path) -> None:
+    shell = Prompt(tmp_path, {"BPM_DATABASE_URL": f"sqlite:///{tmp_path / 'x.db'}"})
+    shell.run("db", "upgrade")
+    told = shell.run("db", "downgrade", "--to", "9999", "--yes", code=1)
+    assert f"there is no 9999 to go back to: the schema is at {migrate.head()}" in told
+    shell.run("db", "downgrade", "--to", "base", "--yes")
+    told = shell.run("db", "downgrade", "--yes", code=1)
+    assert "there is no -1 to go back to: the database has no schema" in told
+
+
 def test_the_database_is_that_of_the_application_unless_another_is_typed(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(APP)
     shell = Prompt(tmp_path, {"BPM_APP": "shop:engine"})
