@@ -110,8 +110,12 @@ def _following(
 def _passed_over(
     timer: Timer, cycle: Cycle, due: datetime | None, remaining: int | None, now: datetime
 ) -> tuple[datetime | None, int | None]:
-    if due is not None and remaining is None and due <= now:
-        return cycle.next_after(now, timer.anchor_at or now), None
-    while due is not None and due <= now:
-        due, remaining = _following(timer, cycle, due, remaining)
-    return due, remaining
+    """The first time after now, without those that were missed: a million of them are counted, not walked."""
+    if due is None or due > now:
+        return due, remaining
+    anchor = timer.anchor_at or due
+    if remaining is not None:
+        remaining -= cycle.passed(due, now, anchor)
+        if remaining < 0:
+            return None, 0
+    return cycle.next_after(now, anchor), remaining

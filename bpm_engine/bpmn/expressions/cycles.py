@@ -70,12 +70,18 @@ class Cycle:
             return None
         return due
 
+    def passed(self, due: datetime, now: datetime, anchor: datetime) -> int:
+        """How many times of the grid lie from `due`, which is one of them, to now."""
+        assert self.period is not None
+        origin = self.start or anchor
+        return _number_after(origin, self.period, now) - _number_after(origin, self.period, due) + 1
+
     def _grid_due(self, previous_due: datetime | None, anchor: datetime) -> datetime:
         assert self.period is not None
         origin = self.start or anchor
         if previous_due is None or previous_due < origin:
             return origin if self.start else self.period.add(origin)
-        return _grid_point_after(origin, self.period, previous_due)
+        return self.period.times(_number_after(origin, self.period, previous_due)).add(origin)
 
     def _cron_due(self, previous: datetime) -> datetime | None:
         assert self.cron is not None
@@ -133,15 +139,16 @@ def _checked_period(period: Duration) -> Duration:
     return period
 
 
-def _grid_point_after(origin: datetime, period: Duration, previous: datetime) -> datetime:
-    """The first `origin + k * period` after `previous`: estimated, then corrected for calendar months."""
+def _number_after(origin: datetime, period: Duration, previous: datetime) -> int:
+    """The least k of which `origin + k * period` is after `previous`: estimated, then corrected for calendar
+    months."""
     length = period.rest + period.months * AVERAGE_MONTH
     count = max(1, (previous - origin) // length - 1)
-    while (due := period.times(count).add(origin)) <= previous:
+    while period.times(count).add(origin) <= previous:
         count += 1
-    while count > 1 and (earlier := period.times(count - 1).add(origin)) > previous:
-        due, count = earlier, count - 1
-    return due
+    while count > 1 and period.times(count - 1).add(origin) > previous:
+        count -= 1
+    return count
 
 
 def _parse_cron(text: str) -> Cycle:
