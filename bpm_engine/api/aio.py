@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 MOST = 256  # calls of one event loop at the same time
 _POOLS: WeakKeyDictionary[asyncio.AbstractEventLoop, ThreadPoolExecutor] = WeakKeyDictionary()
-SYNC_ONLY = frozenset({"aio", "begin", "handler", "observe", "run", "running"})
+SYNC_ONLY = frozenset({"aio", "begin", "data_store", "drain_timeout", "handler", "observe", "run", "running"})
 
 
 class Asynchronous:
