@@ -1,6 +1,6 @@
-"""Writes the generated pages and pictures of `docs`: run by `make docs`.
+"""Writes the generated pages and pictures of `docs`, and the types of `engine.aio`: run by `make docs`.
 
-Each page is a function that returns its text. `--check` writes nothing and answers 1 when a file on disk
+Each file holds what a function returns. `--check` writes nothing and answers 1 when a file on disk
 differs from what its function returns.
 """
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from pages.aio import render_aio
 from pages.api import render_api
 from pages.bad_inputs import render_bad_inputs
 from pages.cli import render_cli
@@ -31,7 +32,7 @@ from pages.schema import render_schema
 from bpm_engine.core.lifecycle import render_states
 from bpm_engine.observability.catalogue import render_metrics
 
-DOCS = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
 
 PAGES: dict[str, Callable[[], str]] = {
     "explanation/durability.md": render_guarantees,
@@ -54,10 +55,11 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def contents() -> Iterator[tuple[str, str]]:
-    """Every generated file, by its path below `docs`, with what it should hold."""
-    yield from ((name, render()) for name, render in PAGES.items())
-    yield from ((f"explanation/{name}", drawn) for name, drawn in pattern_pictures().items())
-    yield from ((f"pictures/{name}", drawn) for name, drawn in pictures())
+    """Every generated file, by its path in the project, with what it should hold."""
+    yield "bpm_engine/api/aio.pyi", render_aio()
+    yield from ((f"docs/{name}", render()) for name, render in PAGES.items())
+    yield from ((f"docs/explanation/{name}", drawn) for name, drawn in pattern_pictures().items())
+    yield from ((f"docs/pictures/{name}", drawn) for name, drawn in pictures())
 
 
 def outdated() -> list[str]:
@@ -66,13 +68,13 @@ def outdated() -> list[str]:
 
 
 def _on_disk(name: str) -> str:
-    path = DOCS / name
+    path = ROOT / name
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def write() -> None:
     for name, content in contents():
-        path = DOCS / name
+        path = ROOT / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(content, encoding="utf-8")
 
@@ -83,7 +85,7 @@ def main() -> int:
         return 0
     stale = outdated()
     for name in stale:
-        sys.stderr.write(f"docs/{name} is out of date: run `make docs`\n")
+        sys.stderr.write(f"{name} is out of date: run `make docs`\n")
     return 1 if stale else 0
 
 

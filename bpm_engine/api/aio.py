@@ -1,7 +1,8 @@
 """The same calls for async callers: each runs the sync call in a thread. No second implementation.
 
 Calls that only register or that hand out context managers (`handler`, `begin`, `running`) stay with the
-engine itself, and so does `run`, which never comes back.
+engine itself, and so does `run`, which never comes back. A type checker reads `aio.pyi`, which `make docs`
+writes from the synchronous classes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 MOST = 256  # calls of one event loop at the same time
 _POOLS: WeakKeyDictionary[asyncio.AbstractEventLoop, ThreadPoolExecutor] = WeakKeyDictionary()
-SYNC_ONLY = frozenset({"aio", "begin", "handler", "observe", "run", "running"})
+SYNC_ONLY = frozenset({"aio", "begin", "data_store", "drain_timeout", "handler", "observe", "run", "running"})
 
 
 class Asynchronous:

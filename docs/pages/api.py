@@ -16,8 +16,9 @@ from bpm_engine.store.pages import MAX_LIMIT
 INTRODUCTION = f"""# Python interface
 
 Generated from the code. Everything is synchronous and thread-safe; `engine.aio` has the same calls for
-async callers. Every call marked with * changes something and also takes `actor=` (who, for the history) and
-`connection=` (an open SQLAlchemy connection of yours on the same database, so that both commit together).
+async callers, with the same types. Every call marked with * changes something and also takes `actor=` (who,
+for the history) and `connection=` (an open SQLAlchemy connection of yours on the same database, so that both
+commit together).
 
 Durations are ISO 8601 (`"PT2M"`), short (`"2m"`) or `timedelta`. Times are aware datetimes in UTC. Ids are
 UUID texts. A list answers with a `Page`: iterate over it, and hand its `cursor` to the next call until it is

@@ -62,7 +62,7 @@ def test_errors_and_tenants_are_the_same() -> None:
 def test_only_what_makes_sense_is_async() -> None:
     engine = TestEngine()
     assert {"start", "instances", "tenant", "doctor"} <= set(dir(engine.aio))
-    for name in ("begin", "handler", "running", "_runtime"):
+    for name in ("begin", "data_store", "drain_timeout", "handler", "running", "_runtime"):
         with pytest.raises(AttributeError, match="call it on the engine itself"):
             getattr(engine.aio, name)
 

@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NEEDED = {
+    "bpm_engine/api/aio.pyi",
     "bpm_engine/migrations/env.py",
     "bpm_engine/bpmn/extension/bpm.xsd",
     "bpm_engine/bpmn/extension/bpm.json",
