@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from bpm_engine.core.changes import Applied, Outcome, Stale
+from bpm_engine.core.changes import Outcome, Stale
 from bpm_engine.core.state import Token
 from bpm_engine.core.stimuli import (
     Claim,
@@ -34,10 +34,11 @@ from bpm_engine.core.stimuli import (
     WorkFailed,
 )
 from bpm_engine.crash import crash_point, declare
-from bpm_engine.errors import EngineError, UnavailableError
+from bpm_engine.errors import UnavailableError
 from bpm_engine.services.about import about_instance
+from bpm_engine.services.inquiry import find_out, is_committed
+from bpm_engine.services.promises import Promise, tell
 from bpm_engine.services.step import (
-    Done,
     Handoff,
     MessagesTakenError,
     Played,
@@ -47,7 +48,7 @@ from bpm_engine.services.step import (
     new_id,
 )
 from bpm_engine.services.transactional import GuardedConnection, run_in_transaction
-from bpm_engine.store import log, messages, quarantine
+from bpm_engine.store import quarantine
 from bpm_engine.store.changes import StaleTokensError
 from bpm_engine.store.failures import CommitUnknownError
 from bpm_engine.store.store import Store
@@ -58,7 +59,6 @@ logger = logging.getLogger("bpm_engine.committer")
 PATIENCE = 3  # misses of a busy tree before it is waited for, alone
 PAUSE = 0.005  # seconds, doubled with each attempt and jittered
 LONGEST = 7  # doublings of the pause
-QUESTIONS = 30  # whether a commit happened: some half a minute
 CROWD = 64  # submissions that are worth a transaction beside the one that runs
 GATHER = 0.003  # seconds that fewer wait for it
 MOMENT = 0.25  # seconds without a commit after which this counts as idle
@@ -115,7 +115,7 @@ class Committer:
 
     def perform(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Queue, and wait until all are committed; raises what went wrong."""
-        promises = [_Promise(submission) for submission in submissions]
+        promises = [Promise(submission) for submission in submissions]
         self.submit(submissions)
         if not self._threads:
             self._commit_here()
@@ -140,9 +140,9 @@ class Committer:
             self.commit(batch)
         except Exception as error:
             logger.exception("a batch was lost to an error in the committer itself")
-            _tell(batch, error)
+            tell(batch, error)
         except BaseException:  # such as KeyboardInterrupt: who queued beside must not wait for ever
-            _tell(batch, CommitUnknownError("who committed for several was interrupted; look what happened"))
+            tell(batch, CommitUnknownError("who committed for several was interrupted; look what happened"))
             raise
         finally:
             self._let_go(trees)
@@ -271,38 +271,20 @@ class Committer:
     def make_sure(self, played: Played, unknown: CommitUnknownError) -> None:
         """The answer of a COMMIT was lost: return if it happened, else raise."""
         try:
-            self.find_out(lambda tx: _is_there(tx, played), unknown)
+            self.find_out(lambda tx: is_committed(tx, played), unknown)
         except UnavailableError:
             self._drop(played)
             raise
 
     def find_out(self, happened: Callable[[Transaction], bool], unknown: CommitUnknownError) -> None:
-        """Return if what was to be committed is there, else raise; ask until the database answers, and is no
-        longer at the COMMIT.
-
-        CommitUnknownError: it does not answer. Then whoever waits must be told so; what a claim guards is
-        tried again, since the claim tells.
-        """
-        for question in range(QUESTIONS):
-            try:
-                with self._store.reading() as tx:
-                    is_over = not _is_at_it(tx, unknown)  # first: it may end while we look
-                    is_there = happened(tx)
-            except UnavailableError:
-                is_over = is_there = False
-            if is_there:
-                return
-            if is_over:
-                raise UnavailableError("the connection was lost before the commit")
-            if self._stopping:
-                break
-            self._pause(question)
-        raise CommitUnknownError
+        """Return if what was to be committed is there, else raise: CommitUnknownError if nobody answers, and
+        then whoever waits must be told so; what a claim guards is tried again, since the claim tells."""
+        find_out(self._store, happened, unknown, pause=self._pause, is_stopping=lambda: self._stopping)
 
     def _postpone(self, batch: list[Submission], problem: UnavailableError) -> None:
         """The database is away for long. Results of work wait for it; who asked is told."""
         again = [s for s in batch if s.patient] if self._threads and not self._stopping else []
-        _tell([s for s in batch if s not in again], problem)
+        tell([s for s in batch if s not in again], problem)
         if again:
             self._pause(LONGEST)
             self.submit(again)
@@ -328,7 +310,7 @@ class Committer:
         self._quarantine(played)
         for submission, error in played.broken:
             self._set_apart(submission, error)
-        _tell(played.played, None)
+        tell(played.played, None)
 
     def run_alone(self, call: Callable[[GuardedConnection], Stimulus], root: str, played: Played) -> None:
         """The step of a transactional handler: never in a batch, in the transaction it wrote in."""
@@ -361,7 +343,7 @@ class Committer:
         stimulus = submission.stimulus
         claim = claim_of(stimulus)
         if isinstance(error, UnreadableTreeError):  # the tree is in quarantine: no step of it can help
-            _tell([submission], error)
+            tell([submission], error)
             return
         reason = f"{type(error).__name__}: {error}"
         if claim is not None and not (isinstance(stimulus, WorkFailed) and stimulus.final):
@@ -372,7 +354,7 @@ class Committer:
             halt = SuspendRequested(instance_id=submission.root, reason=f"ENGINE_ERROR {reason}"[:500])
             self.submit([Submission(stimulus=halt, root=submission.root)])
         else:
-            _tell([submission], error)
+            tell([submission], error)
 
     def _quarantine(self, played: Played) -> None:
         """A tree that cannot be read becomes an incident, once; it is not met again by sweeps and claims."""
@@ -435,69 +417,15 @@ def _by_tree(submissions: list[Submission]) -> list[list[Submission]]:
     return list(trees.values())
 
 
-class _Promise:
-    """To wait for the end of a submission: a future of one lock, since every call from outside makes one."""
-
-    __slots__ = ("_error", "_lock", "_submission")
-
-    def __init__(self, submission: Submission) -> None:
-        self._submission = submission
-        self._error: BaseException | None = None
-        self._lock = threading.Lock()
-        self._lock.acquire()
-        submission.done = self._done
-
-    def _done(self, _: Sequence[Submission], error: BaseException | None) -> None:
-        if self._lock.locked():
-            self._error = error
-            self._lock.release()
-
-    def outcome(self) -> Outcome:
-        """Once it has ended; raises what went wrong."""
-        with self._lock:
-            error = self._error
-        if error is not None:
-            raise error if isinstance(error, EngineError) else _wrapped(error)
-        return self._submission.outcome or Applied()
-
-
-def _wrapped(error: BaseException) -> EngineError:
-    wrapped = EngineError(f"{type(error).__name__}: {error}")
-    wrapped.__cause__ = error
-    return wrapped
-
-
-def _tell(submissions: Sequence[Submission], error: BaseException | None) -> None:
-    """Who waits for several of them is told once."""
-    groups: dict[Done, list[Submission]] = {}
-    for submission in submissions:
-        if submission.done is not None:
-            groups.setdefault(submission.done, []).append(submission)
-    for done, group in groups.items():
-        done(group, error)
-
-
 def _without_messages(batch: list[Submission], taken: frozenset[str]) -> list[Submission]:
     left = []
     for submission in batch:
         if submission.message in taken:
             submission.outcome = Stale("the message went to somebody else")
-            _tell([submission], None)
+            tell([submission], None)
         else:
             left.append(submission)
     return left
-
-
-def _is_at_it(tx: Transaction, unknown: CommitUnknownError) -> bool:
-    """Nobody sees yet what it writes: not even by a conflict, which would have to wait for it."""
-    return unknown.process is not None and tx.database.is_at_work(tx.connection, unknown.process)
-
-
-def _is_there(tx: Transaction, played: Played) -> bool:
-    """By one row of its own in the log, or by a message that it buffered; who has neither changed nothing."""
-    if played.mark is not None:
-        return log.entry_exists(tx, played.mark)
-    return not played.messages or bool(messages.load_messages(tx, played.messages[:1]))
 
 
 def _forget_held(batch: list[Submission]) -> bool:

@@ -115,8 +115,11 @@ def _check_empty(facts: Facts, expression: Element) -> None:
 
 
 def _check_formal(facts: Facts, expression: Element, text: str) -> None:
-    """Without xsi:type an expression is natural language (8.4.6). Engines still write `${…}` so."""
+    """Without xsi:type an expression is natural language (8.4.6). Engines still write `${…}` so, and the
+    number of runs as the name of a variable."""
     if expression.get(f"{{{XSI}}}type") or expression.get("language") or not _PROSE.fullmatch(text):
+        return
+    if name_of(expression) == "loopCardinality" and text.isidentifier():
         return
     if SPIFF in facts.document.root.nsmap.values():
         return  # its expressions are Python, and its modeller never writes a type

@@ -135,6 +135,15 @@ def test_the_name_of_a_data_object_is_a_condition_without_a_type() -> None:
     assert refusals(loaded(event)) == ["EXPRESSION_NOT_FORMAL"]
 
 
+def test_the_name_of_a_variable_is_a_number_of_runs_without_a_type() -> None:
+    task = (
+        '<task id="n"><multiInstanceLoopCharacteristics><loopCardinality>{}</loopCardinality>'
+        "</multiInstanceLoopCharacteristics></task>"
+    )
+    assert not loaded(between(task.format("number"))).problems
+    assert "EXPRESSION_NOT_FORMAL" in refusals(loaded(between(task.format("some number"))))
+
+
 def test_the_path_of_a_correlation_property_may_be_called_a_formal_expression() -> None:
     text = (
         f'{HEAD.format(attributes="")}<message id="m" name="Paid"/><collaboration id="c">'
