@@ -6,6 +6,7 @@ from bpm_engine.bpmn.constraints.facts import (
     Element,
     Facts,
     Scrutiny,
+    a,
     child,
     children,
     has_vendor_content,
@@ -110,7 +111,7 @@ def _check_position(facts: Facts, event: Element) -> None:
     triggers = facts.triggers(event)
     for trigger in triggers:
         if trigger not in allowed:
-            message = f"{named(event)} is {position}, where a {trigger} definition may not stand"
+            message = f"{named(event)} is {position}, where {a(trigger)} definition may not stand"
             facts.report(EVENT_NOT_ALLOWED, event, message, Scrutiny.RUNNABLE)
     if is_true(event, "parallelMultiple"):
         _check_all_needed(facts, event)
@@ -127,7 +128,7 @@ def _check_all_needed(facts: Facts, event: Element) -> None:
     if names.count("error") > 1:
         alone.append("second error")
     for name in alone:
-        message = f"{named(event)} needs all of its triggers, and a {name} does not come beside others"
+        message = f"{named(event)} needs all of its triggers, and {a(name)} does not come beside others"
         facts.report(PARALLEL_MULTIPLE_TRIGGER, event, message, Scrutiny.RUNNABLE)
 
 

@@ -75,6 +75,11 @@ def named(element: Element) -> str:
     name, identifier = name_of(element), element.get("id")
     if identifier:
         return f"{name} {identifier!r}"
+    return a(name)
+
+
+def a(name: str) -> str:
+    """With its article."""
     return f"an {name}" if name[:1] in _VOWELS else f"a {name}"
 
 

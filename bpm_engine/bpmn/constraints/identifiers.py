@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bpm_engine.bpmn.constraints.facts import Element, Facts, name_of
+from bpm_engine.bpmn.constraints.facts import Element, Facts, a, name_of
 from bpm_engine.bpmn.document import BPMNDI
 from bpm_engine.bpmn.schema import GROUPS, REFERABLE
 from bpm_engine.problems import error, warning
@@ -62,7 +62,7 @@ def _check_form(facts: Facts, element: Element, identifier: str) -> None:
 
 def _report_duplicate(facts: Facts, element: Element, earlier: Element, identifier: str) -> None:
     where = f"lines {facts.document.line_of(earlier)} and {facts.document.line_of(element)}"
-    message = f"the id {identifier!r} is used by a {name_of(earlier)} and a {name_of(element)}, {where}"
+    message = f"the id {identifier!r} is used by {a(name_of(earlier))} and {a(name_of(element))}, {where}"
     if name_of(earlier) in _AMBIGUOUS or name_of(element) in _AMBIGUOUS:
         facts.report(DUPLICATE_ID, element, message)
     else:

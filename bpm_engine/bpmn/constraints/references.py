@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bpm_engine.bpmn.constraints.facts import Element, Facts, name_of, named
+from bpm_engine.bpmn.constraints.facts import Element, Facts, a, name_of, named
 from bpm_engine.bpmn.document import XSD
 from bpm_engine.bpmn.schema import Reference
 from bpm_engine.problems import error, warning
@@ -71,7 +71,7 @@ def _report_wrong(
     facts: Facts, element: Element, name: str, value: str, target: Element, reference: Reference
 ) -> None:
     kinds = sorted(reference.targets)
-    wanted = f", not to a {' or '.join(kinds)}" if len(kinds) <= _NAMED_TARGETS else ""
+    wanted = f", not to {a(' or '.join(kinds))}" if len(kinds) <= _NAMED_TARGETS else ""
     message = f"{_owner(element, name)}: {name} refers to the {name_of(target)} {value!r}{wanted}"
     if reference.dangling == "warning":
         facts.warn(WRONG_REFERENCE, element, message)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from bpm_engine.bpmn.constraints.facts import Element, Facts, is_true, name_of, named
+from bpm_engine.bpmn.constraints.facts import Element, Facts, a, is_true, name_of, named
 from bpm_engine.bpmn.constraints.references import check_reference
 from bpm_engine.bpmn.document import BPMN, BPMNDI, XINCLUDE, text_of
 from bpm_engine.bpmn.schema import ELEMENTS, GROUPS, NAMES, Attribute, Child, ElementType
@@ -165,7 +165,7 @@ def _check_unknown(facts: Facts, element: Element, key: str) -> None:
 def _check_node_id(facts: Facts, element: Element, kind: ElementType) -> None:
     # Flows find a node by its id (8.3.1). Only what no flow may reach can do without one.
     if kind.name != "implicitThrowEvent" and not is_true(element, "triggeredByEvent"):
-        facts.report(MISSING_ATTRIBUTE, element, f"a {kind.name} has no id")
+        facts.report(MISSING_ATTRIBUTE, element, f"{a(kind.name)} has no id")
 
 
 def _report_missing(facts: Facts, element: Element, name: str, attribute: Attribute) -> None:
