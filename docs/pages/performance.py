@@ -113,7 +113,7 @@ does so with a fiftieth of it, in two minutes. Each figure is printed beside wha
 - **S4**: a new instance while a multi-instance of 10,000 items runs, beside one on an idle engine; and what
   an item of 30,000 costs, beside one of 1,000.
 
-Whole, on the same machine, 2026-11-17:
+Whole, on the same machine; S1 and S4 on 2026-11-17, S2 and S3 on 2026-11-18:
 
 | | found | wanted |
 |---|--:|--:|
@@ -122,9 +122,9 @@ Whole, on the same machine, 2026-11-17:
 | S1 memory of the worker, the end beside a tenth | 114 MB, 1.00 times | 1.1 |
 | S1 another tenant's timer, the latest | 0.05 s | 5 s |
 | S1 one instance meanwhile, p99 | 43 ms, 4.3 times | 2 |
-| S2 memory after 200,000 instances, beside a tenth of them | 121 MB, 1.03 times | 1.1 |
-| S3 a step with 1,000,000 finished instances, beside an empty database | 0.96 times | 1.3 |
-| S3 a claim, a lease of events; likewise | 1.06 and 1.06 times | 2 |
+| S2 memory after 200,000 instances, beside a tenth of them | 103 MB, 1.01 times | 1.1 |
+| S3 a step with 1,000,000 finished instances, beside an empty database | 1.05 times | 1.3 |
+| S3 a claim, a lease of events; likewise | 1.10 and 1.18 times | 2 |
 | S4 one instance beside 10,000 items, p99 | 69 ms, 7.0 times | 2 |
 | S4 an item of 30,000, beside one of 1,000 | 1.04 times | 1.3 |
 
