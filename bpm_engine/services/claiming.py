@@ -46,10 +46,13 @@ class Claims:
     prefixes: tuple[str, ...]
     left_alone: Callable[[], frozenset[str]] = frozenset
 
-    def claim(self, limit: int, topics: Topics | None, *, last: int = 0) -> list[Work]:
+    def claim(
+        self, limit: int, topics: Topics | None, *, last: int = 0, losses: int | None = None
+    ) -> list[Work]:
         """`last`: so many of them from the end of the queue, with what came last, whoever's it is, and with
-        the lowest priority. So neither waits for all of a long queue."""
-        claim = partial(work.claim_tokens, owner=self.worker, lease=self.lease, topics=topics)
+        the lowest priority. So neither waits for all of a long queue. `losses`: nothing whose workers were
+        lost so often."""
+        claim = partial(work.claim_tokens, owner=self.worker, lease=self.lease, topics=topics, losses=losses)
         with self.store.transaction() as tx:
             tokens = claim(tx, limit=limit - last) if last < limit else []
             if last:

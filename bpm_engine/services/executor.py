@@ -10,7 +10,6 @@ A place is taken from the claim until the handler has ended. No database connect
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -44,6 +43,7 @@ from bpm_engine.services.running import GRACE, HandedIn, Running
 from bpm_engine.services.runs import Runs
 from bpm_engine.services.stand_ins import StandIns
 from bpm_engine.services.step import Submission
+from bpm_engine.services.suspects import Suspects
 from bpm_engine.store.config import Limits
 from bpm_engine.store.notifications import News
 from bpm_engine.store.store import Store
@@ -120,8 +120,7 @@ class Executor:
         )
         self._is_behind = False  # the last claim was full: there is probably more in the queue
         self._claimed = 0  # while it was so, and none was taken from the end of the queue
-        self._suspecting = threading.Lock()
-        self._suspect = False  # whether a token runs that may have killed its last workers
+        self._suspects = Suspects(config.suspicion)
         self._threads: Threads[Running, Ended] = Threads(config.threads, self._run_sync, self._end)
         self.loop = EventLoop()
         self._stand_ins = StandIns()
@@ -170,7 +169,8 @@ class Executor:
         tried = self._try_paused()
         wanted = self.claims.wanted(self.breakers.open)
         portion = min(free, self._places.portion())
-        work = self.claims.claim(portion, wanted, last=self._owed_to_the_last(portion))
+        last = self._owed_to_the_last(portion)
+        work = self.claims.claim(portion, wanted, last=last, losses=self._suspects.left_alone)
         self._is_behind = len(work) >= portion
         admitted = [each for each in work if self._admit(each)]
         kept = {each.token.id for each in admitted}
@@ -203,7 +203,9 @@ class Executor:
         meanwhile, so what is not begun in good time is given back.
         """
         begun = monotonic()
-        work = self.claims.claim(HERE, self.claims.wanted(prefixes=prefixes))
+        claimed = self.claims.claim(HERE, self.claims.wanted(prefixes=prefixes))
+        work = self._suspects.apart(claimed)
+        self.claims.give_back([each.claim for each in claimed[len(work) :]])
         answers: list[tuple[Claimed, Stimulus | None]] = []
         for each in work:
             if answers and monotonic() - begun > self._config.lease.total_seconds() / 3:
@@ -298,8 +300,7 @@ class Executor:
         self._forget_suspects([running])
 
     def _forget_suspects(self, ended: Sequence[Running]) -> None:
-        if self._suspect and any(self._is_suspect(running.claimed.token) for running in ended):
-            self._suspect = False
+        if self._suspects.end(running.claimed.token for running in ended):
             self._store.wakeups.notify({News.WORK})  # others may wait for their turn
 
     # -------------------------------------------------------------- running
@@ -311,12 +312,12 @@ class Executor:
             return True
         if not self.claims.takes(handler.topic):
             return False
-        with self._suspecting:
-            suspect = self._is_suspect(claimed.token)
-            if (suspect and self._suspect) or not self._places.take(handler):
-                return False
-            self._suspect = self._suspect or suspect
+        if not self._suspects.begin(claimed.token):
+            return False
+        if self._places.take(handler):
             return True
+        self._suspects.end([claimed.token])
+        return False
 
     def _begin(self, admitted: Sequence[Claimed]) -> None:
         """By their handlers, or by the engine where they need none."""
@@ -338,11 +339,6 @@ class Executor:
             self._places.leave([handler])
             self._hand_in([HandedIn(claimed, self._config.lease, self.runs.refused(claimed, error))])
             return None
-
-    def _is_suspect(self, token: Token) -> bool:
-        """A worker that dies takes all its work with it. Of what was lost again and again one at a time is
-        run, so that the one that kills is told from those that were only near."""
-        return token.recoveries >= self._config.suspicion.of(token.tenant_id)
 
     def _without_handler(self, claimed: Claimed) -> Stimulus:
         """The engine carries on by itself where no topic is named; an unknown topic fails at once (R21)."""

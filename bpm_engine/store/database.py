@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from bpm_engine.store.failures import Failure
 from bpm_engine.store.notifications import EVERYTHING, News
+from bpm_engine.store.queue import Queue
 
 
 class Wakeups(Protocol):
@@ -100,8 +101,8 @@ class Database(Protocol):
     def now(self, connection: sa.Connection) -> datetime: ...
 
     def ready_of_topics(
-        self, topics: sa.CTE, limit: sa.BindParameter[int], *, last_first: bool
+        self, topics: sa.CTE, limit: sa.BindParameter[int], queue: Queue
     ) -> sa.Select[tuple[str, int]]:
-        """The best claimable tokens among these topics, or the last ones, locked: see `work.py`."""
+        """The first claimable tokens among these topics, locked: see `work.py`."""
 
     def close(self) -> None: ...

@@ -30,8 +30,9 @@ from bpm_engine.store.compiled import TRANSLATIONS
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.failures import Failure, UnsafeDurabilityError
 from bpm_engine.store.notifications import Notifications
+from bpm_engine.store.queue import Queue
 from bpm_engine.store.rows import Field, contains, elements, merged
-from bpm_engine.store.schema import claim_order, token
+from bpm_engine.store.schema import token
 from bpm_engine.store.types import Instant, Jsonb, from_json
 from bpm_engine.tenants import ALL_TENANTS
 
@@ -257,7 +258,7 @@ class PostgreSQL:
         return self._clock.read(connection)
 
     def ready_of_topics(
-        self, topics: sa.CTE, limit: sa.BindParameter[int], *, last_first: bool
+        self, topics: sa.CTE, limit: sa.BindParameter[int], queue: Queue
     ) -> sa.Select[tuple[str, int]]:
         """The best of each topic by index, the best of these, then locks on as many as are wanted.
 
@@ -267,15 +268,15 @@ class PostgreSQL:
         reach = 2 * limit + 10
         best = (
             sa.select(token.c.id, token.c.priority)
-            .where(token.c.ready_topic == topics.c.topic)
-            .order_by(*claim_order(token, last_first=last_first))
+            .where(token.c.ready_topic == topics.c.topic, queue.holds(token))
+            .order_by(*queue.order(token))
             .limit(reach)
             .lateral("best")
         )
         near = (
             sa.select(best.c.id)
             .select_from(topics.join(best, sa.true()))
-            .order_by(*claim_order(best, last_first=last_first))
+            .order_by(*queue.order(best))
             .limit(reach)
             .cte("near")
         )
@@ -283,7 +284,7 @@ class PostgreSQL:
             sa.select(token.c.id, token.c.version)
             .join(near, near.c.id == token.c.id)
             .where(token.c.ready_topic.is_not(None))
-            .order_by(*claim_order(token, last_first=last_first))
+            .order_by(*queue.order(token))
             .limit(limit)
             .with_for_update(skip_locked=True, of=token)
         )

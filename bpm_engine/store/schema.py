@@ -240,13 +240,6 @@ _partial("token_item_idx", token, ("scope_id", "loop_index"), "loop_index IS NOT
 _partial("token_failed_idx", token, ("tenant_id", "id"), "state = 'Failed'")
 
 
-def claim_order(ready: sa.FromClause, *, last_first: bool = False) -> tuple[sa.ColumnElement[Any], ...]:
-    """Highest priority first, then oldest; or the same backwards, by the same indexes."""
-    if last_first:
-        return (ready.c.priority, ready.c.id.desc())
-    return (ready.c.priority.desc(), ready.c.id)
-
-
 parallel_join = _table(
     "parallel_join",
     *owned(),

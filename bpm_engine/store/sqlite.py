@@ -30,8 +30,9 @@ from bpm_engine.store.containment import contains_text, merge
 from bpm_engine.store.failures import Failure, TransactionRetryError
 from bpm_engine.store.files import check_file
 from bpm_engine.store.notifications import EVERYTHING, Bell, News
+from bpm_engine.store.queue import Queue
 from bpm_engine.store.rows import Field, contains, elements, merged
-from bpm_engine.store.schema import claim_order, token
+from bpm_engine.store.schema import token
 from bpm_engine.store.types import Jsonb, Timestamp, to_microseconds
 
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -222,7 +223,7 @@ class SQLite:
         return datetime.now(UTC)
 
     def ready_of_topics(
-        self, topics: sa.CTE, limit: sa.BindParameter[int], *, last_first: bool
+        self, topics: sa.CTE, limit: sa.BindParameter[int], queue: Queue
     ) -> sa.Select[tuple[str, int]]:
         """The best of each topic by index, then the best of these. There is no LATERAL, but IN may
         correlate.
@@ -230,15 +231,15 @@ class SQLite:
         other = token.alias("other")
         best = (
             sa.select(other.c.id)
-            .where(other.c.ready_topic == topics.c.topic)
-            .order_by(*claim_order(other, last_first=last_first))
+            .where(other.c.ready_topic == topics.c.topic, queue.holds(other))
+            .order_by(*queue.order(other))
             .limit(limit)
             .correlate(topics)
         )
         return (
             sa.select(token.c.id, token.c.version)
             .select_from(topics.join(token, token.c.id.in_(best)))
-            .order_by(*claim_order(token, last_first=last_first))
+            .order_by(*queue.order(token))
             .limit(limit)
         )
 

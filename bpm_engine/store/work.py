@@ -24,9 +24,10 @@ from bpm_engine.core.stimuli import Claim
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.store import rows
 from bpm_engine.store.database import Database
+from bpm_engine.store.queue import BACK, FRONT, Queue
 from bpm_engine.store.records import INSTANCE, TOKEN
 from bpm_engine.store.rows import id_source, row_source
-from bpm_engine.store.schema import FOR_EXECUTORS, claim_order, process_instance, scope, token
+from bpm_engine.store.schema import FOR_EXECUTORS, process_instance, scope, token
 from bpm_engine.store.statuses import fixed, still
 from bpm_engine.store.transaction import Transaction
 from bpm_engine.store.types import Id, Instant
@@ -81,15 +82,20 @@ def claim_tokens(
     lease: timedelta,
     topics: Topics | None = None,
     last_first: bool = False,
+    losses: int | None = None,
 ) -> list[Token]:
     """Up to `limit` Ready tokens, now Executing under `owner`'s lease; highest priority first, then oldest.
 
     `topics` None takes everything but what is for external workers. Tokens of halted instances (`held`) are
-    never taken. `last_first`: from the other end of the queue.
+    never taken. `last_first`: from the other end of the queue. `losses`: what has lost so many workers is
+    passed over.
     """
     values: dict[str, Any] = {"owner": owner, "limit": limit, "now": tx.now(), "until": tx.now() + lease}
+    queue = Queue(last_first, spares=losses is not None)
+    if queue.spares:
+        values["losses"] = losses
     if topics is None:
-        claimed = tx.execute(CLAIM_LAST if last_first else CLAIM, values)
+        claimed = tx.execute(CLAIMS[queue], values)
     else:
         names = topics.names | {AUTOMATIC} if topics.automatic else topics.names
         values |= {
@@ -98,7 +104,7 @@ def claim_tokens(
             "excluded": _texts(topics.excluded),
             "excluded_prefixes": _texts(topics.excluded_prefixes),
         }
-        claimed = tx.execute(claim_of_topics(tx.database, last_first=last_first), values)
+        claimed = tx.execute(claim_of_topics(tx.database, queue), values)
     tokens = sorted(TOKEN.read(claimed), key=lambda t: (-t.priority, t.id))
     if tokens:
         crash_point(CLAIMED)
@@ -222,19 +228,20 @@ def _claiming(candidates: sa.CTE) -> sa.sql.dml.ReturningUpdate[Any]:
 IS_READY = sa.and_(token.c.ready_topic.is_not(None), sa.text(FOR_EXECUTORS))
 
 
-def _claim(*, last_first: bool) -> sa.sql.dml.ReturningUpdate[Any]:
+def _claim(queue: Queue) -> sa.sql.dml.ReturningUpdate[Any]:
     return _claiming(
         sa.select(token.c.id, token.c.version)
-        .where(IS_READY)
-        .order_by(*claim_order(token, last_first=last_first))
+        .where(IS_READY, queue.holds(token))
+        .order_by(*queue.order(token))
         .limit(LIMIT)
         .with_for_update(skip_locked=True)
         .cte("candidates")
     )
 
 
-CLAIM = _claim(last_first=False)
-CLAIM_LAST = _claim(last_first=True)
+CLAIMS = {
+    queue: _claim(queue) for queue in (FRONT, BACK, Queue(spares=True), Queue(last_first=True, spares=True))
+}
 
 
 def _topics() -> sa.CTE:
@@ -280,14 +287,14 @@ def _wanted_topics() -> sa.CTE:
     )
 
 
-_claims_of_topics: dict[tuple[type, bool], sa.sql.dml.ReturningUpdate[Any]] = {}
+_claims_of_topics: dict[tuple[type, Queue], sa.sql.dml.ReturningUpdate[Any]] = {}
 
 
-def claim_of_topics(database: Database, *, last_first: bool = False) -> sa.sql.dml.ReturningUpdate[Any]:
+def claim_of_topics(database: Database, queue: Queue = FRONT) -> sa.sql.dml.ReturningUpdate[Any]:
     """Built once per kind of database: how to take the best of each topic is what differs."""
-    kind = (type(database), last_first)
+    kind = (type(database), queue)
     if kind not in _claims_of_topics:
-        ready = database.ready_of_topics(_wanted_topics(), LIMIT, last_first=last_first)
+        ready = database.ready_of_topics(_wanted_topics(), LIMIT, queue)
         _claims_of_topics[kind] = _claiming(ready.cte("candidates"))
     return _claims_of_topics[kind]
 
@@ -297,7 +304,7 @@ READY_TOPICS = sa.select(_KNOWN.c.topic).where(_KNOWN.c.topic.is_not(None))
 _counted = token.alias("counted")
 _number = sa.select(sa.func.count()).where(_counted.c.ready_topic == _KNOWN.c.topic).correlate(_KNOWN)
 COUNT_READY = READY_TOPICS.add_columns(_number.scalar_subquery().label("number"))
-_NEXT = sa.select(token.c.entered_at).where(IS_READY).order_by(*claim_order(token)).limit(1_000).subquery()
+_NEXT = sa.select(token.c.entered_at).where(IS_READY).order_by(*FRONT.order(token)).limit(1_000).subquery()
 OLDEST_READY = sa.select(sa.func.min(_NEXT.c.entered_at))
 INSTANCES = sa.select(*INSTANCE.columns).where(process_instance.c.id.in_(sa.select(id_source().c.id)))
 

@@ -121,6 +121,49 @@ def test_who_comes_last_waits_for_the_next_claim_not_for_all_of_a_long_queue() -
     assert state[queue[200]] is TokenState.READY
 
 
+def _lost(engine: Engine, instances: Sequence[str], losses: int) -> None:
+    """As if so many workers had died with them."""
+    with engine._runtime.store.transaction() as tx:
+        tx.execute(token.update().where(token.c.instance_id.in_(instances)).values(recoveries=losses))
+
+
+def test_while_what_may_kill_its_worker_runs_nothing_else_that_may_is_held() -> None:
+    """Held beside it, it would be lost with it, and come to the same end."""
+    gate = Gate()
+    with _engine("sqlite://", recoveries=10) as engine:
+        engine.handler("job")(gate)
+        suspects = [engine.start("p").id for _ in range(3)]
+        _lost(engine, suspects, 2)
+        with engine.running():
+            wait_until(lambda: gate.inside == 1, "one of them runs")
+            before = {each.id: each.version for each in _tokens(engine)}
+            fresh = [engine.start("p").id for _ in range(5)]
+            wait_until(lambda: gate.inside == 6, "others run beside it")
+            for _ in range(3):
+                engine._runtime.executor.run_once()
+            after = [each for each in _tokens(engine) if each.instance_id in suspects]
+            gate.open.set()
+            wait_until(_completed(engine, 8), "all have completed")
+    assert {each.id: each.version for each in after} == before, "none was claimed, not even for a moment"
+    assert sorted(each.state for each in after) == [TokenState.EXECUTING, *2 * [TokenState.READY]]
+    assert len(gate.runs) == len(suspects + fresh)
+
+
+def test_in_the_foreground_what_may_kill_its_worker_is_held_alone() -> None:
+    held: dict[str, int] = {}
+    with _engine("sqlite://", recoveries=10) as engine:
+
+        @engine.handler("job")
+        def job(work: Work) -> None:
+            held[work.instance_id] = sum(each.state is TokenState.EXECUTING for each in _tokens(engine))
+
+        started = [engine.start("p").id for _ in range(5)]
+        _lost(engine, started[2:4], 2)
+        engine.run_until_idle()
+        assert engine.instances.count(status="Completed") == 5
+    assert [held[each] for each in started] == [2, 2, 1, 1, 1]
+
+
 def test_a_full_topic_does_not_keep_others_waiting() -> None:
     gate = Gate()
     with _engine("sqlite://") as engine:

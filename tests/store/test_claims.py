@@ -78,6 +78,20 @@ def test_a_claim_from_the_end_takes_the_lowest_priority_and_then_the_newest(
     assert [t.id for t in claim(store, topics=topics)] == [b.id, a.id]
 
 
+@pytest.mark.parametrize("topics", [None, Topics(prefixes=frozenset({""}))])
+@pytest.mark.parametrize("last_first", [False, True])
+def test_a_claim_may_pass_over_what_has_lost_its_workers(
+    store: Store, topics: Topics | None, last_first: bool
+) -> None:
+    a, b, _, _ = prepare(store, {}, {"recoveries": 1}, {"recoveries": 2}, {"recoveries": 3})
+    with store.transaction() as tx:
+        taken = work.claim_tokens(
+            tx, owner="w", limit=9, lease=LEASE, topics=topics, last_first=last_first, losses=2
+        )
+    assert {t.id for t in taken} == {a.id, b.id}
+    assert len(claim(store, topics=topics)) == 2
+
+
 @pytest.mark.parametrize("state", [state for state in TokenState if state is not TokenState.READY])
 def test_only_ready_tokens_are_claimed(store: Store, state: TokenState) -> None:
     prepare(store, {"state": state})

@@ -41,6 +41,7 @@ from bpm_engine.store.bulk import FEW, Form
 from bpm_engine.store.clock import ManualClock
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.incidents import IncidentFilter, find_incidents
+from bpm_engine.store.queue import BACK, FRONT
 from bpm_engine.store.search import InstanceFilter
 from bpm_engine.store.store import Store
 from bpm_engine.store.transaction import Transaction
@@ -92,8 +93,8 @@ FROM generate_series(1, :number) n;
 """
 
 POLLS = {
-    "claim": (work.CLAIM, "token_ready_idx"),
-    "claim from the end": (work.CLAIM_LAST, "token_ready_idx"),
+    "claim": (work.CLAIMS[FRONT], "token_ready_idx"),
+    "claim from the end": (work.CLAIMS[BACK], "token_ready_idx"),
     "ready topics": (work.READY_TOPICS, "token_ready_topic_idx"),
     "ready tokens, counted": (work.COUNT_READY, "token_ready_topic_idx"),
     "incidents, counted": (statistics.COUNT_FAILED, "token_failed_idx"),
@@ -254,8 +255,8 @@ def test_work_after_quiet_times_is_found_without_walking_through_all_of_it(
         texts = {name: work._texts(()) for name in ("names", "excluded", "excluded_prefixes")}
         topics = texts | {"prefixes": work._texts([""])}
         for statement, values in (
-            (work.CLAIM, given),
-            (work.CLAIM_LAST, given),
+            (work.CLAIMS[FRONT], given),
+            (work.CLAIMS[BACK], given),
             (work.claim_of_topics(store.database), given | topics),
             (outbox.LEASE_EVENTS, given),
         ):
