@@ -53,10 +53,12 @@ class Target:
     """A ratio that decides: ours to theirs in the same run."""
 
     text: str
-    at_least: float
+    at_least: float | None  # None: told, and not asked for
     found: float | None
 
     def __str__(self) -> str:
+        if self.at_least is None:
+            return f"{self.text}: {self.found:.3g} times" if self.found else f"{self.text}: not measured"
         if self.found is None:
             return f"{self.text}: at least {self.at_least:g} times, not measured"
         verdict = "yes" if self.found >= self.at_least else "NO"
@@ -69,7 +71,10 @@ def median(runs: Iterable[Run]) -> Median | None:
 
 
 class Figures:
-    def __init__(self, runs: Sequence[Run], missing: Sequence[str]) -> None:
+    """`fleeting`: peers that are not durable after every step. They are shown, and are no peers of durable ones."""
+
+    def __init__(self, runs: Sequence[Run], missing: Sequence[str], fleeting: Sequence[str] = ()) -> None:
+        self.fleeting = fleeting
         self.runs = [run for run in runs if not run.setting]
         self.sweeps = [run for run in runs if run.setting]
         self.missing = missing
@@ -91,6 +96,12 @@ class Figures:
             Target("W3 beside the fastest peer", 5, self._ahead("W3")),
             Target("W4 beside the fastest peer", 5, self._ahead("W4")),
             Target("W5 beside SpiffWorkflow in memory", 10, self._ahead("W5")),
+            *(
+                Target(f"{workload} beside {name}, not durable", None, self._ratio(workload, found))
+                for name in self.fleeting
+                for workload in TITLES
+                if (found := self.of(name, workload))
+            ),
         ]
 
     def _best_of_ours(self, workload: str) -> float | None:
@@ -98,7 +109,7 @@ class Figures:
         return max((each.middle for each in found if each), default=None)
 
     def _ahead(self, workload: str) -> float | None:
-        peers = [n for n in self.systems() if not n.startswith((OURS, "floor"))]
+        peers = [n for n in self.systems() if not n.startswith((OURS, "floor")) and n not in self.fleeting]
         found = [each for name in peers if (each := self.of(name, workload))]
         return self._ratio(workload, max(found, key=lambda each: each.middle, default=None))
 

@@ -115,7 +115,7 @@ PEERS = (
         database="PostgreSQL",
         supports=frozenset({"W1", "W2", "W3", "W4"}),
         processes=(1, 2, 4),
-        pace=0.2,
+        pace=0.1,
         run=run,
     ),
 )

@@ -1,15 +1,13 @@
 """This engine, measured as its peers are: by worker processes of its own on an empty database.
 
 History and outbox are on and all services run, as by default. The instances are there before the workers
-begin; messages come from threads of the process that measures. Settings such as BPM_BATCH come from the
+begin; messages are sent by threads of the workers, each its share. Settings such as BPM_BATCH come from the
 environment.
 """
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -18,7 +16,7 @@ from _peers import Outcome, Peer, Shift, Task, after, crew, until
 if TYPE_CHECKING:
     from bpm_engine import Engine
 
-SENDERS = 200
+SENDERS = 200  # threads, of all workers together
 LEAD = 3.0  # seconds until timers are due, and a moment for each of them
 
 
@@ -36,8 +34,6 @@ def run(task: Task) -> Outcome:
         if task.workload != "W4":
             seed(engine, key, [{"n": 0, "order": f"A-{n}"} for n in range(task.number)])
         with crew(_work, task, lead=LEAD + task.number / 1_000) as workers:
-            if task.workload == "W3":
-                return _messages(engine, done, task)
             if task.workload == "W4":
                 due = datetime.fromtimestamp(workers.due(), UTC).isoformat()
                 seed(engine, key, [{"due": due}] * task.number)
@@ -58,23 +54,15 @@ def _engine(url: str) -> Engine:
     return Engine(url, config=Config.from_environment(auto_migrate=True))
 
 
-def _messages(engine: Engine, done: Callable[[], int], task: Task) -> Outcome:
-    from _workloads import send_messages
-
-    begun = time.perf_counter()
-    with engine.running(only=["recovery"]):
-        send_messages(engine, task.number, SENDERS)
-        outcome = until(done, task.number, task.seconds)
-    return Outcome(outcome.done, time.perf_counter() - begun, outcome.note)
-
-
 def _work(shift: Shift, share: range, task: Task) -> None:
-    from _workloads import register
+    from _workloads import register, send_messages
 
     with _engine(task.url) as engine:
         register(engine)
         shift.begin()
         with engine.running():
+            if task.workload == "W3":
+                send_messages(engine, share, SENDERS // task.processes)
             threading.Event().wait()
 
 

@@ -1,12 +1,14 @@
 """pgqueuer: a bare job queue in PostgreSQL, on which the workloads are built by hand.
 
-W1: each job enqueues the next one. W2: four jobs per instance, and a row that counts down to the join. W3: a
-message is a job that marks the row of who waits. W4: jobs that may be executed from a moment on; they mark
-that row as well, since elsewhere what waits is an instance that ends. `pgqueuer, empty jobs` leaves it out:
-nothing happens but that the queue notes the job's end, which is the least that a timer can be.
-
 A job is done when it is out of the queue: its end is written with those of others some time after its
-function has returned, and until then a crash repeats it.
+function has returned, and until then a crash repeats it. So an instance is a row, and each job changes it in
+a way that does nothing when it is repeated. W1: a job moves the row on by a step and enqueues the next job,
+in one transaction. W2: four jobs per instance, each marks its branch. W3: a message is a job that marks who
+waits. W4: jobs that may be executed from a moment on; they mark who waits, too.
+
+`pgqueuer, bare jobs` has no rows: W1 is a job that enqueues the next one, W4 a job that does nothing. That is
+the least that a step or a timer can be, and not durable as the others are: a job of W1 that a crash repeats
+enqueues the next one once more, and from there on the instance runs twice.
 """
 
 from __future__ import annotations
@@ -24,14 +26,17 @@ from _peers import Outcome, Peer, Shift, Task, after, crew, until
 BATCH = 50
 SENDERS = 16
 CONNECTIONS = 10
-ROWS = "CREATE TABLE bench_row (id bigint PRIMARY KEY, missing int NOT NULL)"
-SEED = "INSERT INTO bench_row SELECT n, 4 FROM generate_series(0, $1::bigint) AS n"
-ARRIVE = "UPDATE bench_row SET missing = missing - 1 WHERE id = $1 RETURNING missing"
-DELIVER = "UPDATE bench_row SET missing = 0 WHERE id = $1"
+ROWS = "CREATE TABLE bench_row (id bigint PRIMARY KEY, done int NOT NULL)"  # steps, or a bit per branch
+SEED = "INSERT INTO bench_row SELECT n, 0 FROM generate_series(0, $1::bigint) AS n"
+MOVE = "UPDATE bench_row SET done = $2 + 1 WHERE id = $1 AND done = $2 RETURNING id"
+ARRIVE = "UPDATE bench_row SET done = done | (1 << $2) WHERE id = $1 RETURNING done"
+DELIVER = "UPDATE bench_row SET done = 1 WHERE id = $1"
 LEFT = "SELECT count(*) FROM pgqueuer"
 DUE = "SELECT extract(epoch FROM max(execute_after))::float FROM pgqueuer"
-EMPTY = "pgqueuer, empty jobs"
-JOBS = {"W2": 4}  # of one instance at the same time
+BARE = "pgqueuer, bare jobs"
+BRANCHES = 4
+JOBS = {"W2": BRANCHES}  # of one instance at the same time
+LAST = 4  # step of W1, from 0
 
 
 def run(task: Task) -> Outcome:
@@ -40,7 +45,7 @@ def run(task: Task) -> Outcome:
     uvloop.run(_install(task))
     if task.workload in ("W1", "W2"):
         uvloop.run(_seed(task))
-    with crew(_work, task, lead=2 + task.number / 500) as workers, _counting(task) as done:
+    with crew(_work, task, lead=2 + task.number / 5_000) as workers, _counting(task) as done:
         if task.workload == "W4":
             uvloop.run(_seed(task, workers.due()))
             return after(_due(task), done, task)
@@ -86,7 +91,7 @@ async def _seed(task: Task, due: float | None = None) -> None:
     from pgqueuer.queries import Queries
 
     connection = await asyncpg.connect(task.url)
-    jobs = [f"{n}:0" for n in range(task.number) for _ in range(4 if task.workload == "W2" else 1)]
+    jobs = [f"{n}:{branch}" for n in range(task.number) for branch in range(JOBS.get(task.workload, 1))]
     await Queries(AsyncpgDriver(connection)).enqueue(
         [task.workload] * len(jobs),
         [job.encode() for job in jobs],
@@ -123,7 +128,9 @@ def _work(shift: Shift, share: range, task: Task) -> None:
 async def _worker(shift: Shift, task: Task) -> None:
     import asyncpg
     from pgqueuer import PgQueuer
+    from pgqueuer.db import AsyncpgDriver
     from pgqueuer.models import Job
+    from pgqueuer.queries import Queries
 
     pool = await asyncpg.create_pool(task.url, min_size=CONNECTIONS, max_size=CONNECTIONS)
     app = PgQueuer.from_asyncpg_pool(pool)
@@ -136,12 +143,19 @@ async def _worker(shift: Shift, task: Task) -> None:
     @app.entrypoint("W1")
     async def step(job: Job) -> None:
         instance, number = numbers(job)
-        if number < 4:
-            await queries.enqueue("W1", f"{instance}:{number + 1}".encode())
+        following = f"{instance}:{number + 1}".encode()
+        if task.peer == BARE:
+            if number < LAST:
+                await queries.enqueue("W1", following)
+            return
+        async with pool.acquire() as connection, connection.transaction():
+            moved = await connection.fetchval(MOVE, instance, number)
+            if moved is not None and number < LAST:
+                await Queries(AsyncpgDriver(connection)).enqueue("W1", following)
 
     @app.entrypoint("W2")
     async def branch(job: Job) -> None:
-        await pool.fetchval(ARRIVE, numbers(job)[0])
+        await pool.fetchval(ARRIVE, *numbers(job))
 
     @app.entrypoint("W3")
     async def message(job: Job) -> None:
@@ -149,7 +163,7 @@ async def _worker(shift: Shift, task: Task) -> None:
 
     @app.entrypoint("W4")
     async def timer(job: Job) -> None:
-        if task.peer != EMPTY:
+        if task.peer != BARE:
             await pool.execute(DELIVER, numbers(job)[0])
 
     shift.begin()
@@ -164,13 +178,14 @@ def _peer(name: str, supports: frozenset[str]) -> Peer:
         database="PostgreSQL",
         supports=supports,
         processes=(1, 2, 4),
-        pace=0.2,
+        pace=0.1,
         run=run,
         timers=1.0,
+        is_durable=name != BARE,
     )
 
 
 PEERS = (
     _peer("pgqueuer", frozenset({"W1", "W2", "W3", "W4"})),
-    _peer(EMPTY, frozenset({"W4"})),
+    _peer(BARE, frozenset({"W1", "W4"})),
 )

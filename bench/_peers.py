@@ -31,7 +31,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = ("_peer_ours", "_peer_absurd", "_peer_dbos", "_peer_pgqueuer", "_peer_spiff")
 PATIENCE = 90.0  # seconds for a peer to set itself up, beyond the time it may run
-LOOK = 0.02  # seconds between two looks: each takes time away from what is measured, and is its grain
+SHORTEST_LOOK, LONGEST_LOOK = 0.02, 0.3  # seconds between two looks: each takes time away from what is measured
 UNITS = {
     "W1": "steps/s",
     "W2": "instances/s",
@@ -77,7 +77,8 @@ class Peer:
     processes: tuple[int, ...]  # worker counts worth trying
     pace: float  # instances at size 1 relative to ours, so that a run takes seconds for all
     run: Callable[[Task], Outcome]
-    timers: float = 0.1  # of W4, relative to ours: who sets them one by one would take minutes for all
+    timers: float = 0.05  # of W4, relative to ours: who sets them one by one would take minutes for all
+    is_durable: bool = True  # after every step: a crash neither loses one nor repeats what follows from it
 
     @property
     def installed(self) -> bool:
@@ -196,14 +197,15 @@ def crew(target: Callable[[Shift, range, Task], None], task: Task, lead: float =
 
 
 def until(done: Callable[[], int], number: int, seconds: float) -> Outcome:
-    """Watch from now on until all is done or the time is up."""
+    """Watch from now on until all is done or the time is up: rarely, and more often as the end comes near."""
     begun = time.perf_counter()
     while True:
         count = done()
         passed = time.perf_counter() - begun
         if count >= number or passed > seconds:
             return Outcome(count, passed, "" if count >= number else f"{count} of {number} within its time")
-        time.sleep(LOOK)
+        ahead = passed * (number - count) / count if count else LONGEST_LOOK
+        time.sleep(min(max(ahead / 2, SHORTEST_LOOK), LONGEST_LOOK))
 
 
 def after(due: float, done: Callable[[], int], task: Task) -> Outcome:

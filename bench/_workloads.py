@@ -152,11 +152,11 @@ class Ends:
         return nullcontext()
 
 
-def send_messages(engine: Engine, number: int, senders: int) -> None:
-    """One to each waiting instance of W3, by as many threads, each its share one after the other."""
+def send_messages(engine: Engine, orders: Sequence[int], senders: int) -> None:
+    """One for each of these orders of W3, by as many threads, each its share one after the other."""
 
     def send(sender: int) -> None:
-        for order in range(sender, number, senders):
+        for order in orders[sender::senders]:
             while True:
                 try:
                     engine.send_message("paid", correlation_key=f"A-{order}")

@@ -28,7 +28,7 @@ from _server import databases
 from support.postgres.databases import Databases
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-NUMBERS = {"W1": 4_000, "W2": 2_000, "W3": 4_000, "W4": 10_000, "W5": 2_000}  # instances at size 1
+NUMBERS = {"W1": 12_000, "W2": 6_000, "W3": 12_000, "W4": 20_000, "W5": 6_000}  # instances at size 1
 BATCHES = (10, 30, 100, 300, 500)
 PROCESSES = (1, 2, 4)
 
@@ -107,7 +107,7 @@ class Bench:
         from _floors import floors
 
         with self.server.clone() as url:
-            rates = floors(url, max(200, int(4_000 * self.options.size)))
+            rates = floors(url, max(200, int(12_000 * self.options.size)))
         for name, rate in rates.items():
             self.record(Run(number, f"floor: {name}", "W1", UNITS["W1"], rate))
 
@@ -143,7 +143,8 @@ def compare(options: argparse.Namespace) -> tuple[Figures, str]:
             if options.sweeps and OURS in (peer.name for peer in present):
                 bench.sweep(number, known[OURS])
     print(file=sys.stderr)
-    return Figures(bench.runs, missing + bench.failures), postgres
+    fleeting = [peer.name for peer in present if not peer.is_durable]
+    return Figures(bench.runs, missing + bench.failures, fleeting), postgres
 
 
 def plots(figures: Figures) -> dict[str, str]:

@@ -89,7 +89,7 @@ def w3(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
     seed(engine, "w3", [{"order": f"A-{n}"} for n in range(number)])
     with engine.running():
         begun = time.perf_counter()
-        send_messages(engine, number, SENDERS)
+        send_messages(engine, range(number), SENDERS)
         _until_done(engine, "w3")
         seconds = time.perf_counter() - begun
     return [("W3 messages to waiting instances", "deliveries/s", number / seconds, f"{SENDERS} senders")]
