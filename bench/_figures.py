@@ -71,7 +71,7 @@ def median(runs: Iterable[Run]) -> Median | None:
 
 
 class Figures:
-    """`fleeting`: peers that are not durable after every step. They are shown, and are no peers of durable ones."""
+    """`fleeting`: peers that are not durable after every step. They are shown; others are measured by."""
 
     def __init__(self, runs: Sequence[Run], missing: Sequence[str], fleeting: Sequence[str] = ()) -> None:
         self.fleeting = fleeting

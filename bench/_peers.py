@@ -31,7 +31,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = ("_peer_ours", "_peer_absurd", "_peer_dbos", "_peer_pgqueuer", "_peer_spiff")
 PATIENCE = 90.0  # seconds for a peer to set itself up, beyond the time it may run
-SHORTEST_LOOK, LONGEST_LOOK = 0.02, 0.3  # seconds between two looks: each takes time away from what is measured
+SHORTEST_LOOK, LONGEST_LOOK = 0.02, 0.3  # seconds; each look takes time away from what is measured
 UNITS = {
     "W1": "steps/s",
     "W2": "instances/s",

@@ -159,7 +159,7 @@ class Step:
         known = intake.receive(tx.before_locks(), submissions, result)
         new = {s.root for s in known if isinstance(s.stimulus, Started)}
         wanted = {s.root for s in known} - new - held
-        roots = trees.take_roots(tx, wanted, wait=wait) if wanted else Roots()
+        roots = trees.take_roots(tx, wanted, _roots_seen(known), wait=wait) if wanted else Roots()
         ready = _pending(tx, _taken(known, roots.ids | held | new, wait, result), result)
         crash_point(LOCKED)
         if ready:
@@ -202,6 +202,16 @@ class Step:
             result.instances |= game.instances(made)
         result.mark = result.mark or (made.log[0] if made.log else None)
         result.news |= _news(made)
+
+
+def _roots_seen(submissions: Sequence[Submission]) -> dict[str, Scope]:
+    """Of several in one tree it is the latest that counts, and mostly all that come are behind it."""
+    seen: dict[str, Scope] = {}
+    for submission in submissions:
+        root = submission.held.root if submission.held is not None else None
+        if root is not None and ((other := seen.get(root.id)) is None or other.seq < root.seq):
+            seen[root.id] = root
+    return seen
 
 
 def _news(made: Changes) -> set[News]:
@@ -365,7 +375,8 @@ class _Game:
             instance = instances.get(claimed.instance_id) or self._snapshot.instances[claimed.instance_id]
             root = scopes.get(instance.id) or self._snapshot.scopes[instance.id]
             variables = self._visible(claimed, scopes, made.patches)
-            work.append(Work(claimed, instance, variables, claim_on(claimed), root.seq, chain + 1))
+            top = root if root.id == claimed.root_instance_id else None
+            work.append(Work(claimed, instance, variables, claim_on(claimed), root.seq, chain + 1, top))
         return work
 
     def _visible(self, token: Token, changed: dict[str, Scope], patches: dict[str, Variables]) -> Variables:

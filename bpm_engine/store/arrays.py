@@ -148,10 +148,10 @@ class Many(UserDefinedType[Sequence[Any]]):
 
 def column_source(columns: Sequence[sa.Column[Any]], name: str = "given") -> sa.FromClause:
     """A FROM element with these columns, fed by `{column_parameter(name, column): values}` when the
-    statement is executed."""
-    parameters = (sa.bindparam(column_parameter(name, c), type_=Many(c.type)) for c in columns)
-    given = sa.func.unnest(*parameters).table_valued(*(sa.column(c.name, c.type) for c in columns))
-    return given.render_derived(name=name)
+    statement is executed. The arrays are unfolded in a SELECT list: as a FROM element a server would write
+    each into a table of its own first."""
+    arrays = ((c, sa.bindparam(column_parameter(name, c), type_=Many(c.type))) for c in columns)
+    return sa.select(*(sa.func.unnest(a, type_=c.type).label(c.name) for c, a in arrays)).subquery(name)
 
 
 def column_parameter(name: str, column: sa.Column[Any]) -> str:

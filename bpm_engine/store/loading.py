@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,7 +21,17 @@ from bpm_engine.core.state import (
     TimerStatus,
     TokenState,
 )
-from bpm_engine.store.records import COMPENSATION, INSTANCE, JOIN, SCOPE, SUBSCRIPTION, TASK, TIMER, TOKEN
+from bpm_engine.store.records import (
+    COMPENSATION,
+    INSTANCE,
+    JOIN,
+    PROGRESS,
+    SCOPE,
+    SUBSCRIPTION,
+    TASK,
+    TIMER,
+    TOKEN,
+)
 from bpm_engine.store.rows import id_source, row_source
 from bpm_engine.store.schema import (
     compensation_record,
@@ -79,9 +90,14 @@ def _subscriptions(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
     return sa.select(*SUBSCRIPTION.columns).where(*conditions)
 
 
-_ROOTS = sa.select(*SCOPE.columns).where(scope.c.id == GIVEN.c.id).order_by(scope.c.id)
-TAKE_ROOTS = _ROOTS.with_for_update(key_share=True, skip_locked=True, of=scope)
-TAKE_ROOTS_WAITING = _ROOTS.with_for_update(key_share=True, of=scope)
+def _take(columns: Sequence[sa.Column[Any]], *, wait: bool = False) -> sa.Select[Any]:
+    roots = sa.select(*columns).where(scope.c.id == GIVEN.c.id).order_by(scope.c.id)
+    return roots.with_for_update(key_share=True, skip_locked=not wait, of=scope)
+
+
+TAKE_ROOTS = _take(SCOPE.columns)
+TAKE_ROOTS_WAITING = _take(SCOPE.columns, wait=True)
+TAKE_KNOWN_ROOTS = _take(PROGRESS.columns)
 
 FIND_ROOTS = sa.union_all(
     *(

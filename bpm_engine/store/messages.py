@@ -7,7 +7,7 @@ id is unique per tenant and name: the second insert is answered as a duplicate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -208,7 +208,7 @@ def replace_start_subscriptions(
         tx.execute(ADD_STARTS, {"given": given, "now": tx.now()})
 
 
-def _matches(tx: Transaction, statement: sa.Select[Any], values: dict[str, str]) -> list[Match]:
+def _matches(tx: Transaction, statement: sa.Select[Any], values: Mapping[str, object]) -> list[Match]:
     result = tx.execute(statement, {**values, "now": tx.now()})
     found = [(row.message_id, row.subscription_id, row.tree) for row in result]
     takers: dict[str, Taker] = {s: Waiting(s, root) for _, s, root in found if root is not None}

@@ -31,7 +31,7 @@ from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.failures import Failure, UnsafeDurabilityError
 from bpm_engine.store.notifications import Notifications
 from bpm_engine.store.queue import Queue
-from bpm_engine.store.rows import Field, contains, elements, merged
+from bpm_engine.store.rows import Field, contains, elements, listed, merged
 from bpm_engine.store.schema import token
 from bpm_engine.store.types import Instant, Jsonb, from_json
 from bpm_engine.tenants import ALL_TENANTS
@@ -398,6 +398,11 @@ def _keep_plans(connection: psycopg.Connection[Any], _record: object) -> None:
 @compiles(elements, "postgresql")
 def _elements(element: elements, compiler: SQLCompiler, **kw: Any) -> str:
     return f"jsonb_array_elements(CAST({compiler.process(element.clauses, **kw)} AS JSONB))"
+
+
+@compiles(listed, "postgresql")
+def _listed(element: listed, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"(SELECT unnest({compiler.process(element.clauses, **kw)}) AS value)"
 
 
 @compiles(Field, "postgresql")

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 import sqlalchemy as sa
+from msgspec.structs import replace
 from sqlalchemy.engine import Dialect
 
 from bpm_engine.core import state
@@ -20,6 +21,34 @@ from bpm_engine.store import schema
 from bpm_engine.store.types import Choice, Unreadable, to_json
 
 R = TypeVar("R", bound=msgspec.Struct)
+
+
+class Progress(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Of a root scope what may change without an entry in the history, and the number of the last one."""
+
+    id: str
+    variables: state.Variables
+    live: int
+    parked: int
+    inclusive_waiting: int
+    conditional: int
+    steps: int
+    seq: int
+    population: int
+
+    def of(self, known: state.Scope) -> state.Scope:
+        return replace(
+            known,
+            variables=self.variables,
+            live=self.live,
+            parked=self.parked,
+            inclusive_waiting=self.inclusive_waiting,
+            conditional=self.conditional,
+            steps=self.steps,
+            population=self.population,
+        )
+
+
 Conversion = tuple[int, Callable[[Any], Any]]  # which column, and how
 
 
@@ -101,6 +130,7 @@ class Shape(Generic[R]):
 
 INSTANCE = Shape(state.Instance, schema.process_instance)
 SCOPE = Shape(state.Scope, schema.scope)
+PROGRESS = Shape(Progress, schema.scope)
 TOKEN = Shape(state.Token, schema.token)
 JOIN = Shape(state.Join, schema.parallel_join)
 TIMER = Shape(state.Timer, schema.timer)

@@ -6,7 +6,7 @@ in SQLAlchemy Core and executed with one parameter, however many rows there are.
 writes a server gets as one array per column (`arrays`).
 
 The databases differ in how the parameter is unfolded, how a field gets its type, how variables are merged and
-how containment is tested; these four constructs are compiled in `postgresql.py` and `sqlite.py`.
+how containment is tested; these five constructs are compiled in `postgresql.py` and `sqlite.py`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from sqlalchemy.sql.expression import ColumnElement
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
-from bpm_engine.store.types import Flag, Id, Json, to_json
+from bpm_engine.store.arrays import Many
+from bpm_engine.store.types import Flag, Id, Json, JsonText, to_json
 
+IDS: TypeEngine[Sequence[str]] = Many(Id).with_variant(JsonText(), "sqlite")
 ZERO = sa.literal_column("0", sa.Integer())  # OFFSET 0: the planner takes the subquery as it is
 
 
@@ -28,6 +30,13 @@ class elements(FunctionElement[Any]):  # noqa: N801  SQL functions are written i
     """The elements of a JSON array, one row each, in the column `value`."""
 
     name = "elements"
+    inherit_cache = True
+
+
+class listed(FunctionElement[Any]):  # noqa: N801
+    """The ids of a list, one row each, in the column `value`."""
+
+    name = "listed"
     inherit_cache = True
 
 
@@ -81,8 +90,10 @@ def row_source(
 
 
 def id_source(name: str = "ids") -> sa.Subquery:
-    """A FROM element with the one column `id`, fed by `{name: ids(...)}`."""
-    return row_source([sa.Column("id", Id)], name)
+    """A FROM element with the one column `id`, fed by `{name: ids(...)}`. Nearly every statement has one, so
+    a server gets an array, which it need not parse."""
+    given = listed(sa.bindparam(name, type_=IDS)).table_valued(sa.column("value", Id)).alias(f"{name}_rows")
+    return sa.select(given.c.value.label("id")).subquery(name)
 
 
 def rows(values: Sequence[Sequence[object]]) -> str:
@@ -90,5 +101,5 @@ def rows(values: Sequence[Sequence[object]]) -> str:
     return to_json(values)
 
 
-def ids(values: Iterable[str]) -> str:
-    return to_json([(value,) for value in values])
+def ids(values: Iterable[str]) -> list[str]:
+    return list(values)

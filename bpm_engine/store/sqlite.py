@@ -31,7 +31,7 @@ from bpm_engine.store.failures import Failure, TransactionRetryError
 from bpm_engine.store.files import check_file
 from bpm_engine.store.notifications import EVERYTHING, Bell, News
 from bpm_engine.store.queue import Queue
-from bpm_engine.store.rows import Field, contains, elements, merged
+from bpm_engine.store.rows import Field, contains, elements, listed, merged
 from bpm_engine.store.schema import token
 from bpm_engine.store.types import Jsonb, Timestamp, to_microseconds
 
@@ -330,7 +330,8 @@ class Commits:
 
 
 @compiles(elements, "sqlite")
-def _elements(element: elements, compiler: SQLCompiler, **kw: Any) -> str:
+@compiles(listed, "sqlite")
+def _elements(element: elements | listed, compiler: SQLCompiler, **kw: Any) -> str:
     """LIMIT keeps it a subquery of its own: `json_each` renders `value` anew for each field read of it."""
     parameter = compiler.process(element.clauses, **kw)
     return f"(SELECT value FROM json_each({parameter}) LIMIT -1)"  # noqa: S608  a compiled placeholder

@@ -10,8 +10,9 @@ tokens and human tasks that it returns: a claim or a person cannot change them b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -24,6 +25,7 @@ from bpm_engine.store.records import (
     COMPENSATION,
     INSTANCE,
     JOIN,
+    PROGRESS,
     SCOPE,
     SUBSCRIPTION,
     TASK,
@@ -34,6 +36,7 @@ from bpm_engine.store.records import (
 from bpm_engine.store.transaction import Transaction
 
 R = TypeVar("R", bound=Record)
+NOTHING_KNOWN: Mapping[str, Scope] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +60,43 @@ def find_roots(tx: Transaction, ids: Iterable[str]) -> dict[str, str]:
     return {row.id: row.root_instance_id for row in tx.execute(loading.FIND_ROOTS, {"ids": rows.ids(ids)})}
 
 
-def take_roots(tx: Transaction, root_instance_ids: Iterable[str], *, wait: bool = False) -> Roots:
+def take_roots(
+    tx: Transaction,
+    root_instance_ids: Iterable[str],
+    known: Mapping[str, Scope] = NOTHING_KNOWN,
+    *,
+    wait: bool = False,
+) -> Roots:
     """Lock these trees, in order; the root scopes of those that were obtained.
 
     Without `wait` what another transaction holds is left out: put its work back. With it the call waits, at
     most the lock timeout, and then raises TransactionRetryError: for one tree alone, after some misses.
+
+    `known`: root scopes as they were at some time. Where the number of the last entry in the history is still
+    the same, only variables and counters are read: all else changes with an entry.
     """
-    statement = loading.TAKE_ROOTS_WAITING if wait else loading.TAKE_ROOTS
+    wanted = set(root_instance_ids)
     unreadable: dict[str, str] = {}
-    found = SCOPE.read(tx.execute(statement, {"ids": rows.ids(root_instance_ids)}), unreadable)
-    return Roots(Snapshot(scopes={root.id: root for root in found}), unreadable)
+    scopes: dict[str, Scope] = {}
+    if followed := [] if wait else [root_id for root_id in wanted if root_id in known]:
+        scopes = _take_known(tx, followed, known, unreadable)
+        wanted.difference_update(followed)
+    if wanted:
+        statement = loading.TAKE_ROOTS_WAITING if wait else loading.TAKE_ROOTS
+        found = SCOPE.read(tx.execute(statement, _ids(wanted)), unreadable)
+        scopes |= {root.id: root for root in found}
+    return Roots(Snapshot(scopes=scopes), unreadable)
+
+
+def _take_known(
+    tx: Transaction, root_ids: Iterable[str], known: Mapping[str, Scope], unreadable: dict[str, str]
+) -> dict[str, Scope]:
+    taken = PROGRESS.read(tx.execute(loading.TAKE_KNOWN_ROOTS, _ids(root_ids)), unreadable)
+    scopes = {root.id: root.of(seen) for root in taken if root.seq == (seen := known[root.id]).seq}
+    if changed := [root.id for root in taken if root.id not in scopes]:
+        found = SCOPE.read(tx.execute(loading.SCOPES, _ids(changed)), unreadable)
+        scopes |= {root.id: root for root in found}
+    return scopes
 
 
 def load_snapshot(
@@ -235,7 +265,7 @@ class _Loader:
         ):
             snapshot.absent |= wanted - found.keys()
 
-    def _read(self, shape: Shape[R], statement: sa.Select[Any], values: dict[str, str]) -> list[R]:
+    def _read(self, shape: Shape[R], statement: sa.Select[Any], values: Mapping[str, object]) -> list[R]:
         return shape.read(self.tx.execute(statement, values), self.unreadable)
 
     def _keep(
@@ -245,14 +275,14 @@ class _Loader:
         table |= {record.id: record for record in found}
         return found
 
-    def _keep_tokens(self, statement: sa.Select[Any], values: dict[str, str]) -> None:
+    def _keep_tokens(self, statement: sa.Select[Any], values: Mapping[str, object]) -> None:
         self.snapshot.tokens |= {token.id: token for token in self._read(TOKEN, statement, values)}
 
-    def _keep_joins(self, statement: sa.Select[Any], values: dict[str, str]) -> None:
+    def _keep_joins(self, statement: sa.Select[Any], values: Mapping[str, object]) -> None:
         found = {(j.scope_id, j.node_id): j for j in self._read(JOIN, statement, values)}
         self.snapshot.joins |= found
         self.snapshot.joins_loaded |= found.keys()
 
 
-def _ids(values: Iterable[str]) -> dict[str, str]:
+def _ids(values: Iterable[str]) -> dict[str, list[str]]:
     return {"ids": rows.ids(values)}

@@ -90,7 +90,7 @@ class Uuid(UserDefinedType[str]):
         return "UUID"
 
 
-class _JsonText(sa.types.TypeDecorator[Any]):
+class JsonText(sa.types.TypeDecorator[Any]):
     impl = sa.Text
     cache_ok = True
 
@@ -148,6 +148,6 @@ class Choice(sa.types.TypeDecorator[StrEnum]):
 
 Id: TypeEngine[str] = Uuid().with_variant(sa.Text(), "sqlite")
 Instant: TypeEngine[datetime] = Timestamp().with_variant(_Microseconds(), "sqlite")
-Json: TypeEngine[Any] = Jsonb().with_variant(_JsonText(), "sqlite")
+Json: TypeEngine[Any] = Jsonb().with_variant(JsonText(), "sqlite")
 Flag: TypeEngine[bool] = sa.Boolean().with_variant(_IntegerFlag(), "sqlite")
 Large: TypeEngine[int] = sa.BigInteger().with_variant(sa.Integer(), "sqlite")

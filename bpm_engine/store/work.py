@@ -19,7 +19,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bpm_engine.core.external import MARK
-from bpm_engine.core.state import Instance, Token, TokenState, Variables
+from bpm_engine.core.state import Instance, Scope, Token, TokenState, Variables
 from bpm_engine.core.stimuli import Claim
 from bpm_engine.crash import crash_point, declare
 from bpm_engine.store import rows
@@ -62,6 +62,7 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     claim: Claim
     seq: int  # of the instance's history at most: while it is still that, the instance is as it is here
     chain: int = 1  # tasks in a row that the token is this worker's: all but the first were handed on
+    root: Scope | None = None  # of its call tree, as the commit that handed it on left it, but for variables
 
 
 def claim_on(token: Token) -> Claim:
@@ -197,7 +198,7 @@ def oldest_ready(tx: Transaction) -> datetime | None:
     return tx.execute(OLDEST_READY).scalar()
 
 
-def _ids(values: Iterable[str]) -> dict[str, str]:
+def _ids(values: Iterable[str]) -> dict[str, list[str]]:
     return {"ids": rows.ids(dict.fromkeys(values))}
 
 

@@ -30,6 +30,7 @@ from bpm_engine.store import changes as changing
 from bpm_engine.store import timers, trees, work
 from bpm_engine.store.config import StoreConfig
 from bpm_engine.store.failures import TransactionRetryError
+from bpm_engine.store.schema import scope
 from bpm_engine.store.store import Store
 
 LEASE = timedelta(seconds=30)
@@ -252,6 +253,61 @@ def test_a_held_root_is_left_out_and_the_rest_is_taken(postgresql_store: Store) 
         assert trees.take_roots(holder, [one.id]).ids == {one.id}
         with postgresql_store.transaction() as other:
             assert trees.take_roots(other, [one.id, two.id]).ids == {two.id}
+
+
+def known_root(store: Store, **fields: object) -> Scope:
+    """One that is in the database, with these fields."""
+    changes = sample.started(sample.instance())
+    changes.scopes.inserted = [replace(changes.scopes.inserted[0], **fields)]
+    apply(store, changes)
+    return changes.scopes.inserted[0]
+
+
+def write(store: Store, root: Scope, **variables: object) -> None:
+    changes = Changes()
+    changes.scopes.updated = [root]
+    changes.patches = {root.id: variables}
+    apply(store, changes)
+
+
+def taken(store: Store, *known: Scope, others: tuple[str, ...] = ()) -> trees.Roots:
+    with store.transaction() as tx:
+        return trees.take_roots(
+            tx, [*(root.id for root in known), *others], {root.id: root for root in known}
+        )
+
+
+def test_of_a_known_root_what_has_changed_without_an_entry_is_read(store: Store) -> None:
+    seen = known_root(store, seq=3, variables={"a": 1}, loop={"kept": True})
+    write(store, replace(seen, population=20, steps=7, live=2), b=2)
+    (root,) = taken(store, seen).snapshot.scopes.values()
+    assert root == replace(seen, population=20, steps=7, live=2, variables={"a": 1, "b": 2})
+
+
+def test_a_known_root_with_a_new_entry_in_its_history_is_read_whole(store: Store) -> None:
+    seen = known_root(store, seq=3, variables={"a": 1})
+    now = replace(seen, seq=4, state=ScopeState.COMPENSATING, written=["a"])
+    write(store, now)
+    (root,) = taken(store, seen).snapshot.scopes.values()
+    assert root == now
+
+
+def test_known_roots_are_locked_like_others(postgresql_store: Store) -> None:
+    one, two, three = (known_root(postgresql_store) for _ in range(3))
+    with postgresql_store.transaction() as holder:
+        assert trees.take_roots(holder, [one.id], {one.id: one}).ids == {one.id}
+        assert taken(postgresql_store, one, two, others=(three.id,)).ids == {two.id, three.id}
+        with postgresql_store.transaction() as other:
+            assert trees.take_roots(other, [one.id]).ids == frozenset()
+
+
+def test_a_known_root_that_cannot_be_read_is_held_and_named(store: Store) -> None:
+    good, bad = known_root(store, variables={"a": 1}), known_root(store, variables={"a": 1})
+    with store.transaction() as tx:
+        tx.connection.execute(scope.update().values(variables=[1]).where(scope.c.id == bad.id))
+    roots = taken(store, good, bad)
+    assert roots.ids == {good.id, bad.id}
+    assert set(roots.unreadable) == {bad.id}
 
 
 def test_waiting_for_a_root_ends_with_the_lock_timeout(postgresql_store: Store) -> None:

@@ -29,6 +29,7 @@ from bpm_engine.core.state import (
     TokenState,
     Waiting,
 )
+from bpm_engine.store.records import Progress
 
 R = TypeVar("R")
 LIVING = (ScopeState.ACTIVE, ScopeState.COMPENSATING)
@@ -73,8 +74,13 @@ class World:
         updated = {scope.id: scope for scope in changes.scopes.updated}
         for scope_id in {**updated, **changes.patches}:
             before = self.scopes[scope_id]
+            now = updated.get(scope_id, before)
+            if scope_id == before.instance_id and now.seq == before.seq:
+                # By its number workers know that a root scope is as they left it, but for what they read.
+                told = {name: getattr(before, name) for name in Progress.__struct_fields__}
+                assert replace(now, **told) == before, now
             merged = {**before.variables, **changes.patches.get(scope_id, {})}
-            self.scopes[scope_id] = replace(updated.get(scope_id, before), variables=merged)
+            self.scopes[scope_id] = replace(now, variables=merged)
         self._store(self.scopes, Rows(changes.scopes.inserted, []))
         self._store(self.instances, changes.instances)
         self._store(self.tokens, changes.tokens)
