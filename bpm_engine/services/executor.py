@@ -438,9 +438,10 @@ class Executor:
             self._places.leave((running.handler for running in ended), returning=True)
             self._forget_suspects(ended)
         submissions = [self._submission(each.claimed, each.stimulus) for each in handed_in]
+        settled = self._settled
         for submission in submissions:
             submission.patient = True
-            submission.done = self._settled
+            submission.done = settled
         self._committer.submit(submissions)
 
     def _settled(self, submissions: Sequence[Submission], error: BaseException | None) -> None:

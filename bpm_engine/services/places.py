@@ -52,22 +52,23 @@ class Places:
 
     def has(self, handler: Handler) -> bool:
         with self._lock:
-            return self._has(handler)
+            return self._has(handler, self._window())
 
     def take(self, handler: Handler, *, is_new: bool = False) -> bool:
         """False: there is none. What a commit has made (`is_new`) leaves some to claims: the many items of
         one instance would otherwise take them all, and whoever comes beside them would wait for a wave.
         """
         with self._lock:
-            return self._take(handler, is_new=is_new)
+            return self._take(handler, self._window(), is_new=is_new)
 
     def take_each(self, wanted: Iterable[tuple[Handler, bool]]) -> list[bool]:
         """The same for each of these handlers, and whether its work is new."""
         with self._lock:
-            return [self._take(handler, is_new=is_new) for handler, is_new in wanted]
+            window = self._window()
+            return [self._take(handler, window, is_new=is_new) for handler, is_new in wanted]
 
-    def _take(self, handler: Handler, *, is_new: bool) -> bool:
-        if not self._has(handler, is_new=is_new):
+    def _take(self, handler: Handler, window: int, *, is_new: bool) -> bool:
+        if not self._has(handler, window, is_new=is_new):
             return False
         self._taken[handler.is_async] += 1
         self._topics[handler.topic] += 1
@@ -98,8 +99,8 @@ class Places:
         tasks = self._tasks - self._taken[True] - self._returning[True] if has_async else 0
         return max(threads, 0) + max(tasks, 0)
 
-    def _has(self, handler: Handler, *, is_new: bool = False) -> bool:
-        capacity = self._tasks if handler.is_async else self._window()
+    def _has(self, handler: Handler, window: int, *, is_new: bool = False) -> bool:
+        capacity = self._tasks if handler.is_async else window
         taken = self._taken[handler.is_async]
         if is_new:
             capacity -= capacity // SHARE

@@ -45,8 +45,11 @@ def _wrapped(error: BaseException) -> EngineError:
 def tell(submissions: Sequence[Submission], error: BaseException | None) -> None:
     """Who waits for several of them is told once."""
     groups: dict[Done, list[Submission]] = {}
+    latest: Done | None = None  # mostly the same as before
     for submission in submissions:
-        if submission.done is not None:
-            groups.setdefault(submission.done, []).append(submission)
+        if (done := submission.done) is not None:
+            if done is not latest:
+                latest, group = done, groups.setdefault(done, [])
+            group.append(submission)
     for done, group in groups.items():
         done(group, error)

@@ -42,6 +42,7 @@ logger = logging.getLogger("bpm_engine.step")
 
 GONE = (TokenState.COMPLETED, TokenState.CANCELLED)
 READY = TokenState.READY
+NOTHING: Variables = {}
 ROUNDS = 100  # of "the core needs more": each loads something new, so this is never reached by an honest core
 
 LOCKED = declare("step.locked", "the call trees are locked, nothing is loaded")
@@ -382,6 +383,9 @@ class _Game:
     def _visible(self, token: Token, changed: dict[str, Scope], patches: dict[str, Variables]) -> Variables:
         """What the token sees after this step: the same that a later claim would load."""
         place: str | None = token.scope_id
+        scope = changed.get(token.scope_id) or self._snapshot.scopes[token.scope_id]
+        if scope.parent_id is None and scope.loop is None and not token.local:  # as most do
+            return {**scope.variables, **patches.get(token.scope_id, NOTHING)}
         layers: list[Variables] = [token.local] if token.local else []
         while place is not None:
             scope = changed.get(place) or self._snapshot.scopes[place]

@@ -39,11 +39,12 @@ _encode_lines = msgspec.json.Encoder().encode_lines
 
 def ids(column: Column) -> bytes:
     """All at once: the lengths are put between them while they are still text."""
-    missing = column.count(None)
-    if missing:
-        text = "".join([NULL.hex() if value is None else ID + value for value in column])
-    else:
+    missing = 0
+    try:
         text = ID + ID.join(column)
+    except TypeError:
+        missing = column.count(None)
+        text = "".join([NULL.hex() if value is None else ID + value for value in column])
     packed = bytes.fromhex(text.replace("-", ""))
     if len(packed) != ID_SIZE * (len(column) - missing) + len(NULL) * missing:
         raise ValueError("an id of this batch is no UUID")
@@ -105,7 +106,8 @@ class Array(bytes):
     def pack(cls, column: Column) -> Array:
         """Many columns hold nothing in every row."""
         number = len(column)
-        items = NULL * number if column.count(None) == number else cls.items(column)
+        is_empty = not number or (column[0] is None and column.count(None) == number)
+        items = NULL * number if is_empty else cls.items(column)
         return cls(HEAD.pack(1, 1, cls.of, number, 1) + items)
 
 

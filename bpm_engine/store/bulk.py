@@ -22,6 +22,7 @@ from datetime import datetime
 from functools import lru_cache
 from itertools import count
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -46,6 +47,7 @@ _numbers = count()
 Values = Mapping[str, sa.ColumnElement[Any]]
 Row = msgspec.Struct | Sequence[object]
 MakeRow = Callable[[Any], Sequence[object]]
+Columns = list[tuple[Any, ...]]
 Conversion = tuple[int, Callable[[Any], Any]]
 
 
@@ -57,15 +59,10 @@ class _Prepared:
     arrange: Callable[[Sequence[Any]], tuple[Any, ...]]  # the columns and the time, as the text wants them
 
 
-@dataclass(frozen=True, slots=True)
-class Implied:
-    """Columns that need not be sent with the rows of a usual batch."""
-
-    columns: Mapping[str, str | None]  # and the column that has the same value; None: the transaction's time
-    holds: Callable[[Sequence[Any], datetime], bool]  # whether it is so for all of these records
-
-
-NOTHING_IMPLIED = Implied({}, lambda records, now: False)
+Implied = Mapping[str, str | None]
+"""Columns that need not be sent with the rows of a usual batch, and the column that has the same value in all
+of its rows; None: each has the transaction's time."""
+NOTHING_IMPLIED: Implied = MappingProxyType({})
 
 
 class Form(NamedTuple):
@@ -112,6 +109,10 @@ class Bulk:
         self._whole = whole
         self._each = each
         self._implied = implied
+        positions = {column.name: position for position, column in enumerate(columns)}
+        self._to_compare = [
+            (positions[name], None if same is None else positions[same]) for name, same in implied.items()
+        ]
         self.fenced = fenced
         self._name = f"rows_{next(_numbers)}"  # of its parameters: no other write has the same
         self._conversions: dict[str, list[Conversion]] = {}
@@ -138,7 +139,7 @@ class Bulk:
 
     def statement(self, parameter: str = "given", form: Form = FEW) -> sa.Insert | sa.Update:
         """For this table alone."""
-        implied = self._implied.columns if form.is_usual else {}
+        implied = self._implied if form.is_usual else NOTHING_IMPLIED
         source: sa.FromClause
         if form.is_many:
             source = column_source([c for c in self._columns if c.name not in implied], parameter)
@@ -147,26 +148,35 @@ class Bulk:
         others = {name: NOW if same is None else source.c[same] for name, same in implied.items()}
         return self._whole({**dict(source.c.items()), **others})
 
-    def form(self, given: Sequence[Row], now: datetime, *, is_many: bool) -> Form:
-        return Form(is_many=is_many, is_usual=self._implied.holds(given, now))
+    def prepared(
+        self, given: Sequence[Row], now: datetime, dialect: Dialect, *, is_many: bool
+    ) -> tuple[_Member, dict[str, object]]:
+        """A part of a statement that writes several tables, and its parameters."""
+        columns = self._transposed(given)
+        form = Form(is_many=is_many, is_usual=self._is_usual(columns, now))
+        member = self.member(dialect, form)
+        return member, member.converted({"now": now, **self._parameters(given, columns, form)})
 
-    def parameters(self, given: Sequence[Row], form: Form) -> dict[str, object]:
-        """For the member of that form."""
+    def _is_usual(self, columns: Columns, now: datetime) -> bool:
+        for position, same in self._to_compare:
+            column = columns[position]
+            if column.count(now) != len(column) if same is None else column != columns[same]:
+                return False
+        return bool(self._to_compare)
+
+    def _parameters(self, given: Sequence[Row], columns: Columns, form: Form) -> dict[str, object]:
         if not form.is_many:
-            rows = given if self._row is None else [self._row(record) for record in given]
-            return {self._name: to_json(rows)}
-        implied = self._implied.columns if form.is_usual else {}
+            return {self._name: to_json(given if self._row is None else list(map(self._row, given)))}
+        implied = self._implied if form.is_usual else NOTHING_IMPLIED
         return {
             column_parameter(self._name, column): values
-            for column, values in zip(self._columns, self._transposed(given), strict=True)
+            for column, values in zip(self._columns, columns, strict=True)
             if column.name not in implied
         }
 
-    def _transposed(self, given: Sequence[Row]) -> list[tuple[Any, ...]]:
-        if self._row is not None:
-            rows: Iterable[Sequence[object]] = map(self._row, given)
-        else:
-            rows = (astuple(row) if isinstance(row, msgspec.Struct) else row for row in given)
+    def _transposed(self, given: Sequence[Row]) -> Columns:
+        make: MakeRow | None = self._row or (astuple if isinstance(given[0], msgspec.Struct) else None)
+        rows: Iterable[Any] = given if make is None else map(make, given)
         return list(zip(*rows, strict=True))
 
     def execute_each(self, tx: Transaction, given: Sequence[Row]) -> int:
@@ -250,10 +260,9 @@ def _together(tx: Transaction, writes: Sequence[Write]) -> int:
     members: list[_Member] = []
     values: dict[str, object] = {}
     for each in writes:
-        form = each.bulk.form(each.rows, now, is_many=is_many)
-        member = each.bulk.member(dialect, form)
+        member, parameters = each.bulk.prepared(each.rows, now, dialect, is_many=is_many)
         members.append(member)
-        values |= member.converted({"now": now, **each.bulk.parameters(each.rows, form)})
+        values |= parameters
     passed: int = tx.connection.exec_driver_sql(_joined(*members), values).scalar_one()
     return passed
 

@@ -6,12 +6,11 @@ since every step asks. JSON has to be the very same value: Python takes 1 and tr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable
 from typing import TypeVar
 
 from bpm_engine.core.changes import Rows
-from bpm_engine.core.state import Instance, LogEntry, OutboxEvent, Scope, Subscription, Timer, Token
+from bpm_engine.core.state import Instance, Scope, Subscription, Timer, Token
 from bpm_engine.store.bulk import Implied
 
 R = TypeVar("R", Token, Scope, Instance, Timer, Subscription)
@@ -116,17 +115,9 @@ def is_close(seen: Subscription, now: Subscription) -> bool:
     )
 
 
-def _are_told_now(told: Sequence[LogEntry | OutboxEvent], now: datetime) -> bool:
-    return all(each.at is now and each.root_instance_id == each.instance_id for each in told)
-
-
-def _entered_now(tokens: Sequence[Token], now: datetime) -> bool:
-    return all(token.entered_at is now for token in tokens)
-
-
 # Of what is told, by instances that nobody called; and of tokens that have just moved.
-TOLD = Implied({"at": None, "root_instance_id": "instance_id"}, _are_told_now)
-ENTERED = Implied({"entered_at": None}, _entered_now)
+TOLD: Implied = {"at": None, "root_instance_id": "instance_id"}
+ENTERED: Implied = {"entered_at": None}
 
 
 def parted(rows: Rows[R], *tests: Callable[[R, R], bool]) -> list[list[R]]:
