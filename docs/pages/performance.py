@@ -92,10 +92,11 @@ express them:
 - **W5**: W1 without a database, in seconds of the processor; only SpiffWorkflow can do that, too.
 
 A job queue runs a job again whose worker was killed, and knows nothing of instances. So on pgqueuer an
-instance is a row, and a job that comes again changes nothing. `pgqueuer, bare jobs` leaves the row out, and is
-no durable execution: with 600 instances of W1 and one `kill -9` of the worker, 149 of them ran their last step
-twice, since the job that was repeated enqueued its successor once more; with the rows none did. It is shown
-as the least that a step and a timer can cost, and the ratios to it are told without being asked for.
+instance is a row, and a job that comes again changes nothing. `pgqueuer, bare jobs` leaves the row out,
+and is no durable execution: with 600 instances of W1 and one `kill -9` of the worker, 149 of them ran
+their last step twice, since the job that was repeated enqueued its successor once more; with the rows
+none did. It is shown as the least that a step and a timer can cost, and the ratios to it are told without
+being asked for.
 
 The floors are bare loops on one connection that write the rows of a step, and do nothing else.
 """
