@@ -16,7 +16,7 @@ from _peers import Outcome, Peer, Shift, Task, after, crew, until
 if TYPE_CHECKING:
     from bpm_engine import Engine
 
-SENDERS = 200  # threads, of all workers together
+SENDERS = 400  # threads, of all workers together
 LEAD = 3.0  # seconds until timers are due, and a moment for each of them
 
 

@@ -24,7 +24,7 @@ import psycopg
 from _peers import Outcome, Peer, Shift, Task, after, crew, until
 
 BATCH = 50
-SENDERS = 16
+SENDERS = 32
 CONNECTIONS = 10
 ROWS = "CREATE TABLE bench_row (id bigint PRIMARY KEY, done int NOT NULL)"  # steps, or a bit per branch
 SEED = "INSERT INTO bench_row SELECT n, 0 FROM generate_series(0, $1::bigint) AS n"
@@ -178,7 +178,7 @@ def _peer(name: str, supports: frozenset[str]) -> Peer:
         database="PostgreSQL",
         supports=supports,
         processes=(1, 2, 4),
-        pace=0.1,
+        pace=0.2,
         run=run,
         timers=1.0,
         is_durable=name != BARE,

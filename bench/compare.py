@@ -28,7 +28,7 @@ from _server import databases
 from support.postgres.databases import Databases
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-NUMBERS = {"W1": 12_000, "W2": 6_000, "W3": 12_000, "W4": 20_000, "W5": 6_000}  # instances at size 1
+NUMBERS = {"W1": 24_000, "W2": 12_000, "W3": 24_000, "W4": 40_000, "W5": 6_000}  # instances at size 1
 BATCHES = (10, 30, 100, 300, 500)
 PROCESSES = (1, 2, 4)
 

@@ -75,7 +75,8 @@ measurement on a database of yours.
 BESIDE = """## Beside others
 
 `make bench` runs other durable engines and a bare job queue on the same server, in turns with this one: DBOS,
-absurd, pgqueuer, and SpiffWorkflow with its state stored as JSON after each step. Each runs in processes of
+absurd, pgqueuer, and SpiffWorkflow with its state stored as JSON after each step. The server has 1 GB of
+`shared_buffers`, as [Tune](../how-to/tune.md) asks for, and else what it has by itself. Each runs in processes of
 its own on an empty database, through its public interface, with the number of worker processes that is best
 for it in that run; each is durable after every step. The workloads are the same for all, as far as a peer can
 express them:
@@ -85,8 +86,8 @@ express them:
 - **W2**: a fork to four tasks and their join. DBOS and absurd gather four steps of one function; on pgqueuer
   each job marks its branch in the row of the instance.
 - **W3**: instances wait for a message each, and the messages are sent: ours by threads of the workers,
-  absurd's and pgqueuer's by sixteen senders. With SpiffWorkflow the worker itself hands each instance its
-  message; nobody sends, and nothing is looked for. On pgqueuer a message is a job.
+  absurd's and pgqueuer's by as many senders as is best for them. With SpiffWorkflow the worker itself hands
+  each instance its message; nobody sends, and nothing is looked for. On pgqueuer a message is a job.
 - **W4**: instances wait for timers that are all due at once; how many fire per second, until the last. On
   pgqueuer a timer is a job that marks the row of who waits.
 - **W5**: W1 without a database, in seconds of the processor; only SpiffWorkflow can do that, too.

@@ -10,7 +10,7 @@ import http.client
 import os
 import socket
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -41,13 +41,15 @@ def engine_answers(address: str | None = None) -> bool:
         connection.close()
 
 
-def start_container() -> tuple[str, Callable[[], None]]:
+def start_container(settings: Sequence[str] = ()) -> tuple[str, Callable[[], None]]:
     """A running server's URL and the way to stop it. A killed run is cleaned up by testcontainers' reaper."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library's own deprecations are not our tests' failures
         from testcontainers.community.postgres import PostgresContainer
 
         container = PostgresContainer(IMAGE, driver=None)
+        if settings:
+            container.with_command(["postgres", *(part for each in settings for part in ("-c", each))])
         container.start()
         return container.get_connection_url(), container.stop
 
