@@ -1,8 +1,8 @@
 """Every setting of the engine, its default and its reason. Each can be set by the environment.
 
 `Config()` reads nothing; `Config.from_environment()` reads `BPM_<NAME>` for every field, so that a
-deployment changes settings without code. Durations are seconds here; texts such as "30s" are read in
-the environment.
+deployment changes settings without code. Durations are given as everywhere, or as numbers of seconds, and
+are read as seconds.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
 from difflib import get_close_matches
 from functools import cache
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from bpm_engine.durations import Duration, Seconds, span
 from bpm_engine.errors import InvalidInputError
 from bpm_engine.tenants import ALL_TENANTS
 
@@ -85,12 +87,13 @@ class Config:
     auto_migrate: bool | None = None  # create and upgrade the tables by itself; unset: on SQLite only
     pool_size: int = 15  # connections kept open by this process
     pool_overflow: int = 0  # more when all are taken, each opened for one use: dear on PostgreSQL
-    pool_timeout: float = 2.0  # a full pool answers soon instead of queueing callers
-    pool_recycle: float = 1800.0  # a connection older than this is replaced
-    connect_timeout: int = 5  # until a server that does not answer counts as away
-    statement_timeout: float = 30.0  # of one statement on a server
-    lock_timeout: float = 2.0  # how long a statement waits for a row that somebody else holds
-    idle_transaction_timeout: float = 30.0  # the server ends a transaction that does nothing for so long
+    pool_timeout: Seconds = Seconds("2s")  # a full pool answers soon instead of queueing callers
+    pool_recycle: Seconds = Seconds("30m")  # a connection older than this is replaced
+    connect_timeout: Seconds = Seconds("5s")  # until a server that does not answer counts as away
+    statement_timeout: Seconds = Seconds("30s")  # of one statement on a server
+    lock_timeout: Seconds = Seconds("2s")  # how long a statement waits for a row that somebody else holds
+    # the server ends a transaction that does nothing for so long
+    idle_transaction_timeout: Seconds = Seconds("30s")
     # accept a server with fsync, full_page_writes or synchronous_commit off
     allow_unsafe_durability: bool = False
     row_level_security: bool = False  # name the tenant to the server, whose policies then hold, too
@@ -102,25 +105,27 @@ class Config:
     worker_types: tuple[str, ...] = ()  # topic prefixes this process works on; empty: all
     worker_threads: int = 16  # sync handlers at the same time
     worker_tasks: int = 500  # async handlers at the same time
-    lease: float = 30.0  # how long a claim holds without an extension; a lost worker's work goes on after it
+    # how long a claim holds without an extension; a lost worker's work goes on after it
+    lease: Seconds = Seconds("30s")
     # how often the leases of all running handlers are extended, in one statement
-    lease_extension: float = 10.0
+    lease_extension: Seconds = Seconds("10s")
     # what a worker does with a topic it has no handler for
     missing_handler: Literal["fail", "leave"] = "fail"
-    unclaimed: float = 3600.0  # with missing_handler="leave": until work that nobody takes is an incident
+    # with missing_handler="leave": until work that nobody takes is an incident
+    unclaimed: Seconds = Seconds("1h")
     direct_handoff: bool = True  # go on with the next work of a token without asking the database for it
     collector_threshold: int = 20_000  # of Python's garbage collector while services run; 0: left alone
     # first pause of a topic of which 10 of the last 20 runs failed: its tokens wait, and one run after each
     # pause tries whether it works again; doubled up to a minute; 0: never paused
-    circuit_pause: float = 1.0
+    circuit_pause: Seconds = Seconds("1s")
     # percent of its runs that may be retries while a worker is busy, the others come back later; 0: any
     retry_share: int = 10
-    drain_timeout: float = 30.0  # graceful stop: how long running handlers may take
+    drain_timeout: Seconds = Seconds("30s")  # graceful stop: how long running handlers may take
 
     # --- the writer
     batch: int = 500  # steps in one transaction, at most
     committers: int = 2  # transactions of this process at the same time: one thinks while the other waits
-    poll: float = 1.0  # fallback when no wake-up comes
+    poll: Seconds = Seconds("1s")  # fallback when no wake-up comes
     wakeups: bool = True  # be woken by commits of others, not by polling alone
     commit_attempts: int = 5  # after a deadlock, serialisation failure or lost connection
 
@@ -143,17 +148,18 @@ class Config:
     # 0: any number
     instances: int = 0
     tenant_instances: int = 0  # the same over all processes of one tenant
-    # seconds that work may wait for a worker, from which on neither call nor message starts more; lists are
+    # how long work may wait for a worker, from which on neither call nor message starts more; lists are
     # refused from half of it on, messages that nobody waits for from twice; 0: any time
-    backlog: float = 0.0
-    # seconds that a transaction should take at most, and a call of a crowd; while they take longer this
+    backlog: Seconds = Seconds("0s")
+    # how long a transaction should take at most, and a call of a crowd; while they take longer this
     # process makes fewer calls at the same time, and those that wait for their turn in vain are refused in
     # the same order; 0: any time
-    latency: float = 0.2
+    latency: Seconds = Seconds("200ms")
     call_depth: int = 32  # of processes that call processes
     repetitions: int = 100_000  # runs of one multi-instance activity
     recoveries: int = 10  # workers that may be lost with the same work, until it is the incident worker_lost
-    message_ttl: float = 3600.0  # how long a message waits for a taker unless its sender says otherwise
+    # how long a message waits for a taker unless its sender says otherwise
+    message_ttl: Seconds = Seconds("1h")
     message_buffer: int = 10_000  # unmatched messages kept per tenant and name
     tenant_messages: int = 0  # the same over all names of one tenant; 0: any number
     name_characters: int = 255  # of names and keys
@@ -161,27 +167,30 @@ class Config:
     file_elements: int = 200_000  # of its XML; 200,000 at most
     # limits of this section that differ for some tenants: {"acme": {"tokens": 500}}, as JSON in the
     # environment; all but message_ttl
-    tenant_limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict, hash=False)
+    tenant_limits: Mapping[str, Mapping[str, Duration | float]] = field(default_factory=dict, hash=False)
 
     # --- services
     timer_batch: int = 500  # timers fired in one transaction
     recovery_batch: int = 500  # expired leases taken back in one transaction
     outbox_batch: int = 100  # events taken by a dispatcher at a time
     outbox_attempts: int = 20  # until an event that cannot be published is dead
-    outbox_lease: float = 30.0  # how long a dispatcher has for its batch
+    outbox_lease: Seconds = Seconds("30s")  # how long a dispatcher has for its batch
     outbox_threads: int = 32  # receivers served at the same time
     outbox_source: str = "/bpm-engine"  # the CloudEvents source, before the tenant
-    outbox_purge: float = 7 * 86400.0  # published events are removed after this time; without a publisher all
+    # published events are removed after this time; without a publisher all
+    outbox_purge: Seconds = Seconds("7d")
     # how long ended instances are kept unless the model or the start says otherwise
-    retention: float = 30 * 86400.0
-    retention_cap: float = 365 * 86400.0  # the longest retention that a start may ask for
-    retention_interval: float = 300.0  # between two sweeps of what may go
+    retention: Seconds = Seconds("30d")
+    retention_cap: Seconds = Seconds("365d")  # the longest retention that a start may ask for
+    retention_interval: Seconds = Seconds("5m")  # between two sweeps of what may go
     retention_batch: int = 1_000  # call trees removed in one transaction
 
     def __post_init__(self) -> None:
         hints = _hints()
         for setting in fields(self):
             _check(setting.name, getattr(self, setting.name), hints[setting.name])
+            if hints[setting.name] is Seconds:
+                object.__setattr__(self, setting.name, _in_seconds(getattr(self, setting.name)))
         own = {tenant: dict(limits) for tenant, limits in self.tenant_limits.items()}
         object.__setattr__(self, "tenant_limits", own)  # whoever made it may go on changing theirs
 
@@ -205,7 +214,7 @@ class Config:
         try:
             return cls(**{**read, **overrides})
         except InvalidInputError as error:
-            named = str(error).partition(" ")[0]
+            named = str(error).partition(" ")[0].removesuffix(":")
             raise InvalidInputError(
                 f"{PREFIX}{named.upper()}: {error}" if named in read else str(error)
             ) from None
@@ -242,10 +251,8 @@ def _check(name: str, value: object, hint: Any) -> None:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             end = f"to {MOST[name]}" if name in MOST else "on"
             raise InvalidInputError(f"{name} must be a whole number from {least} {end}, not {value!r:.40}")
-    elif float in kinds:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not math.isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
-            raise InvalidInputError(f"{name} must be a number of seconds from 0 on, not {value!r:.40}")
+    elif hint is Seconds:
+        _check_duration(name, value)
     elif str in kinds:
         if not isinstance(value, str) or not value:
             raise InvalidInputError(f"{name} must be a text that is not empty, not {type(value).__name__}")
@@ -253,6 +260,20 @@ def _check(name: str, value: object, hint: Any) -> None:
         _check_tenant_limits(name, value)
     elif not isinstance(value, tuple | list) or not all(isinstance(part, str) and part for part in value):
         raise InvalidInputError(f"{name} must be a tuple of texts, not {value!r:.40}")
+
+
+def _check_duration(name: str, value: object) -> None:
+    if isinstance(value, str | timedelta):
+        span(value, name)
+    elif not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
+        raise InvalidInputError(
+            f"{name} must be a duration such as '30s', 'PT5M' or timedelta(seconds=30), or a number of "
+            f"seconds from 0 on, not {value!r:.40}"
+        )
+
+
+def _in_seconds(value: Duration | float) -> float:
+    return span(value).total_seconds() if isinstance(value, str | timedelta) else value
 
 
 def _check_tenant_limits(name: str, value: object) -> None:
@@ -287,7 +308,7 @@ def _value(text: str, hint: Any) -> Any:
         return _boolean(text)
     if hint is int or int in options:
         return _number(text)
-    if hint is float:
+    if hint is Seconds:
         return _seconds(text)
     if options and all(isinstance(o, str) for o in options):
         if text not in options:
@@ -345,4 +366,8 @@ def _seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError("expected seconds, or a duration such as 500ms, 30s, 5m, 2h or 7d") from None
+        pass
+    try:
+        return span(text).total_seconds()
+    except InvalidInputError:
+        raise ValueError("expected seconds, or a duration such as 500ms, 30s, 5m, 2h, 7d or PT90S") from None

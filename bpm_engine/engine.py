@@ -37,8 +37,9 @@ from bpm_engine.api.tasks import Tasks
 from bpm_engine.api.views import Deployment, Finding, InstanceView
 from bpm_engine.config import Config
 from bpm_engine.data_stores import store_functions
+from bpm_engine.durations import Duration
 from bpm_engine.errors import InvalidInputError
-from bpm_engine.handlers import Duration, HandlerFunction, Retry, check_topic
+from bpm_engine.handlers import HandlerFunction, Retry, check_topic
 from bpm_engine.publishers.publisher import Publisher
 from bpm_engine.runtime import Runtime
 from bpm_engine.secrets import Resolver

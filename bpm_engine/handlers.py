@@ -16,14 +16,11 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Literal, get_args
 
-from bpm_engine.bpmn.expressions import ExpressionError, parse_duration
 from bpm_engine.core.retry import RetryPolicy
 from bpm_engine.core.state import Variables
+from bpm_engine.durations import Duration, span
 from bpm_engine.errors import ConflictError, EngineError, InvalidInputError
 from bpm_engine.secrets import Secrets
-
-Duration = str | timedelta
-"""ISO 8601 ("PT2M"), short ("2m") or a timedelta, everywhere."""
 
 RetryKind = Literal["fixed", "linear", "exponential"]
 HandlerFunction = Callable[..., Any]
@@ -31,27 +28,6 @@ Wrap = Callable[[HandlerFunction, bool], HandlerFunction]  # of a handler, and w
 
 NO_SECRETS = Secrets()
 _TOPIC = re.compile(r"[A-Za-z_][\w.:$-]{0,254}", re.ASCII)
-
-
-def span(value: Duration, what: str = "duration") -> timedelta:
-    """The length of a duration without calendar parts."""
-    if isinstance(value, timedelta):
-        length = value
-    elif not isinstance(value, str):
-        raise InvalidInputError(
-            f"{what} must be a duration such as '30s', 'PT5M' or timedelta(seconds=30), not {value!r:.40}"
-        )
-    else:
-        try:
-            parsed = parse_duration(value)
-        except ExpressionError as error:
-            raise InvalidInputError(f"{what}: {error}") from None
-        if parsed.months:
-            raise InvalidInputError(f"{what}: {value!r} has months or years, whose length is not fixed")
-        length = parsed.rest
-    if length < timedelta():
-        raise InvalidInputError(f"{what} must not be negative")
-    return length
 
 
 class BpmnError(Exception):

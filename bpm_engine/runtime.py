@@ -29,7 +29,7 @@ from bpm_engine.services.correlation import Correlator
 from bpm_engine.services.definitions import GraphCache
 from bpm_engine.services.executor import Executor
 from bpm_engine.services.external_topics import ExternalTopics
-from bpm_engine.services.following import Following, tell_all
+from bpm_engine.services.following import Following, Shared, tell_all
 from bpm_engine.services.loop import Health, Service, Services
 from bpm_engine.services.observer import Observer, Observers
 from bpm_engine.services.outbox import OutboxDispatcher
@@ -49,7 +49,7 @@ RETENTION = "retention"  # the one that is in no hurry: it runs in the foregroun
 # Services that others bring along, so that nobody has to name them
 COMPANIONS = {"leases": "executor", "timeouts": "executor", "unclaimed": "recovery"}
 LOOK_FOR_UNCLAIMED = 60.0  # seconds: the longest between two looks for work that nobody takes
-FOLLOWING = "bpm_engine.following"  # on a connection of `sharing`: what to do after its commit
+SHARED = "bpm_engine.shared"  # on a connection of `sharing`: what was done in its transaction
 
 
 class Runtime:
@@ -162,6 +162,8 @@ class Runtime:
                     self.step.play(tx, found, played, held=frozenset(s.root for s in found), wait=True)
         except CommitUnknownError as unknown:
             self.committer.make_sure(played, unknown)
+        if connection is not None and (shared := connection.info.get(SHARED)) is not None:
+            shared.note(connection, played)
         return found
 
     @contextmanager
@@ -209,15 +211,32 @@ class Runtime:
     def sharing(self, tenant: str) -> Iterator[sa.Connection]:
         """A transaction for `connection=` that we commit ourselves: what follows is done when it is over."""
         self.check_open()
-        following: list[Callable[[], None]] = []
-        with self.store.transaction(tenant=tenant) as tx:
-            tx.connection.info[FOLLOWING] = following
-            try:
-                yield tx.connection
-            finally:
-                del tx.connection.info[FOLLOWING]
-            tx.wake()
-        tell_all(following)
+        shared = Shared()
+        try:
+            with self.store.transaction(tenant=tenant) as tx:
+                info = tx.connection.info  # a connection that was lost meanwhile cannot be asked for it
+                info[SHARED] = shared
+                try:
+                    yield tx.connection
+                finally:
+                    info.pop(SHARED, None)
+                tx.wake()
+                shared.is_ending = True
+        except CommitUnknownError as unknown:
+            if not shared.is_ending:
+                raise
+            self._make_sure(shared, unknown)
+        tell_all(shared.following)
+
+    def _make_sure(self, shared: Shared, unknown: CommitUnknownError) -> None:
+        """Return if it happened, else raise. Rows of the caller alone we cannot look for."""
+        if shared.played is None:
+            raise CommitUnknownError(
+                "whether what was done in engine.begin() is there is unknown: the connection broke during "
+                "COMMIT; look for what you wrote before you do it again",
+                process=unknown.process,
+            ) from unknown
+        self.committer.make_sure(shared.played, unknown)
 
     def _when_committed(self, connection: sa.Connection, played: Played) -> None:
         """The caller commits when it likes; then the services are told and waits are looked at again."""
@@ -230,9 +249,10 @@ class Runtime:
             self.correlator.look_again(played)
             self.store.wakeups.notify()
 
-        following = connection.info.get(FOLLOWING)
-        if following is not None:
-            following.append(told)
+        shared = connection.info.get(SHARED)
+        if shared is not None:
+            shared.note(connection, played)
+            shared.following.append(told)
         else:
             self._following.add(connection, told)
 

@@ -31,7 +31,7 @@ from bpm_engine.api.views import (
 )
 from bpm_engine.api.walks import BatchReport, Progress
 from bpm_engine.core.state import Variables
-from bpm_engine.handlers import Duration
+from bpm_engine.durations import Duration
 from bpm_engine.services.intake import MessageResult
 from bpm_engine.services.loop import Health
 from bpm_engine.store.incidents import Group as IncidentsGroup

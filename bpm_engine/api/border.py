@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from bpm_engine.core.state import Variables
+from bpm_engine.durations import Duration, span
 from bpm_engine.errors import InvalidInputError
-from bpm_engine.handlers import Duration, span
 from bpm_engine.store.config import Limits
 from bpm_engine.store.pages import MAX_LIMIT
 from bpm_engine.store.values import check_instant, check_name, check_variables

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,7 +10,7 @@ from bpm_engine.api.caller import Caller
 from bpm_engine.bpmn.graph import Graph
 from bpm_engine.core.explanation import Scene, explain
 from bpm_engine.core.lifecycle import HALTED_INSTANCES, TERMINAL_INSTANCES
-from bpm_engine.core.state import Instance, Timer, Token, Variables
+from bpm_engine.core.state import Instance, Timer, Token, TokenState, Variables
 from bpm_engine.services.definitions import Lookup
 from bpm_engine.store import inspection
 from bpm_engine.store.transaction import Transaction
@@ -87,7 +88,7 @@ def explain_instance(caller: Caller, tx: Transaction, instance: Instance) -> Ins
         definition_key=instance.definition_key,
         definition_version=instance.definition_version,
         status=str(instance.status),
-        text=_text(instance),
+        text=_text(instance, live.tokens),
         tokens=tokens,
         late=(*map(_overdue, deadline), *(each for token in tokens for each in token.late)),
     )
@@ -126,14 +127,23 @@ def _item(scene: Scene, token: Token) -> Variables | None:
     return item or next(inside, None)
 
 
-def _text(instance: Instance) -> str:
-    error = instance.error or {}
-    why = f" because of {error.get('code')} at {error.get('node_id')!r}" if error else ""
+def _text(instance: Instance, tokens: Sequence[Token]) -> str:
     if instance.status in TERMINAL_INSTANCES:
         return f"{instance.status} at {_at(instance.ended_at)}" if instance.ended_at else str(instance.status)
     if instance.status in HALTED_INSTANCES:
-        return f"{instance.status}{why}; nothing of it goes on until somebody resumes, retries or skips"
+        has_incident = any(token.state is TokenState.FAILED for token in tokens)
+        way = "resumes, retries or skips" if has_incident else f"resumes it (bpm resume {instance.id})"
+        why = _why(instance.error, has_incident) if instance.error else ""
+        return f"{instance.status}{why}; nothing of it goes on until somebody {way}"
     return f"{instance.status} since {_at(instance.started_at)}"
+
+
+def _why(error: Variables, has_incident: bool) -> str:
+    """The message stands with the token that has the incident; where none has one, the instance failed as a
+    whole, as by its deadline."""
+    if has_incident:
+        return f" because of {error.get('code')} at {error.get('node_id')!r}"
+    return f" because of {error.get('code')}: {error.get('message')}; no token has an incident"
 
 
 def _overdue(timer: Timer) -> str:

@@ -20,8 +20,8 @@ from bpm_engine.bpmn import graph
 from bpm_engine.core.external import queue_of
 from bpm_engine.core.state import Token
 from bpm_engine.core.stimuli import Claim, ErrorThrown, Failure, WorkCompleted, WorkFailed
+from bpm_engine.durations import Duration, span
 from bpm_engine.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
-from bpm_engine.handlers import Duration, span
 from bpm_engine.services.claiming import MOMENTS
 from bpm_engine.services.definitions import Lookup
 from bpm_engine.store import lookup

@@ -78,7 +78,7 @@ def _entered(entry: LogEntry) -> StepView:
         started_at=entry.at,
         ended_at=None,
         duration=None,
-        attempts=0,  # the failed ones, until all is told
+        attempts=0,  # those that failed or threw an error, until all is told
         input=entry.data if entry.kind is LogKind.ENTERED else None,
         output=None,
         error=None,
@@ -96,6 +96,9 @@ def _told(step: StepView, entry: LogEntry) -> StepView:
             return _ended(step, "cancelled", entry)
         case LogKind.FAILED:
             return replace(step, attempts=step.attempts + 1, error=data)
+        case LogKind.THROWN if "error" in data:  # an answer as well: no other entry tells of the attempt
+            error = {"code": data["error"], "message": data.get("message", "")}
+            return replace(step, attempts=step.attempts + 1, error=error)
         case LogKind.INCIDENT:
             return replace(step, status="failed", error=data)
         case LogKind.RETRIED:

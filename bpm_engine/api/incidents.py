@@ -54,7 +54,11 @@ class Incidents:
         cursor: str | None = None,
     ) -> Page[IncidentView]:
         """By the time when they came to be. All that is given must hold; `code` is the cause, `since_…` that
-        time. Of an `instance`, also what went wrong in the instances that it has called."""
+        time. Of an `instance`, also what went wrong in the instances that it has called.
+
+        An instance that failed as a whole, as by its deadline, is no incident of a token:
+        `instances.find(status="Failed", incidents=False)`.
+        """
         border = self._caller.border
         wanted = incident_filter(
             border,

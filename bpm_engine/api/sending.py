@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from bpm_engine.api.admission import Admission
 from bpm_engine.api.caller import Caller
 from bpm_engine.core.stimuli import MessageDelivered
-from bpm_engine.handlers import Duration
+from bpm_engine.durations import Duration
 from bpm_engine.services.admission import Kind
 from bpm_engine.services.intake import Incoming, MessageResult
 from bpm_engine.services.step import Submission, new_id

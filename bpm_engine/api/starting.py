@@ -16,8 +16,8 @@ from bpm_engine.api.instances import Instances
 from bpm_engine.api.views import InstanceView, instance_view
 from bpm_engine.core.state import Instance, Variables
 from bpm_engine.core.stimuli import Started
+from bpm_engine.durations import Duration, span
 from bpm_engine.errors import ConflictError, InvalidInputError
-from bpm_engine.handlers import Duration, span
 from bpm_engine.services.admission import Kind
 from bpm_engine.services.step import new_id
 from bpm_engine.store import search

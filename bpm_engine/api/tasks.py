@@ -31,6 +31,7 @@ from bpm_engine.store.tasks import Group, ListedTask, Order, TaskFilter
 from bpm_engine.store.transaction import Transaction
 
 COMMENT = 10_000  # characters
+FURTHER = 4  # times as far a reservation looks when it has met tasks that cannot be reserved
 ROUNDS = 10  # of a reservation: others take the same tasks at the same time
 
 
@@ -244,7 +245,8 @@ class Tasks:
         """Claim the next `count` tasks that nobody has and `user` may do.
 
         The highest priority comes first, then the oldest. Two people who reserve at the same time never get
-        the same task. Fewer come back if there are no more.
+        the same task. Fewer come back if there are no more. Tasks of a process that cannot be read are passed
+        over.
         """
         border = self._caller.border
         border.names(definition=definition, node=node, actor=actor)
@@ -323,7 +325,7 @@ class Tasks:
         that others are busy with; with `wait`, these are waited for as well."""
 
         def find(tx: Transaction) -> list[Submission]:
-            free = tasks.find_free(tx, self._caller.tenant, user, wanted, count, lock=not wait)
+            free = self._free(tx, user, wanted, count, lock=not wait)
             return [_reservation(task, user, wanted.candidate_groups, actor) for task in free]
 
         runtime = self._caller.runtime
@@ -345,7 +347,28 @@ class Tasks:
 
     def _is_left(self, user: str, wanted: TaskFilter, connection: sa.Connection | None) -> bool:
         with self._caller.reading(connection) as tx:
-            return bool(tasks.find_free(tx, self._caller.tenant, user, wanted, 1, lock=False))
+            return bool(self._free(tx, user, wanted, 1, lock=False))
+
+    def _free(
+        self, tx: Transaction, user: str, wanted: TaskFilter, count: int, *, lock: bool
+    ) -> list[HumanTask]:
+        """Past those of a process that cannot be read, or whose caller's cannot: none could be reserved
+        together with them."""
+        known, tried, asked = Lookup(self._caller.runtime.cache), set[str](), count
+        while True:
+            free = tasks.find_free(tx, self._caller.tenant, user, wanted, asked, lock=lock)
+            needed = tasks.load_definition_ids(tx, free)
+            new = set().union(*needed.values()) - tried
+            known.load_readable(tx, new)
+            tried |= new
+            readable = [
+                task
+                for task in free
+                if all(known.graph(each) is not None for each in needed[task.instance_id])
+            ]
+            if len(readable) >= count or len(free) < asked:
+                return readable[:count]
+            asked *= FURTHER
 
     def _known(self, tx: Transaction, task_id: str) -> ListedTask:
         found = tasks.get_task(tx, self._caller.tenant, task_id)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from bpm_engine.bpmn.check import check_graph, check_shared_names, check_support
+from bpm_engine.bpmn.check import check_calls, check_graph, check_shared_names, check_support
 from bpm_engine.bpmn.check.support import UNSUPPORTED_ELEMENT
 from bpm_engine.bpmn.compile import compile_global_task, compile_process
 from bpm_engine.bpmn.compiling.draft import BROKEN_REFERENCE
@@ -88,6 +88,7 @@ def load(
     findings.extend(problems)
     graphs = tuple(_graphs(definitions, findings, support=support, soundness=soundness))
     findings.extend(check_shared_names(graphs))
+    findings.extend(check_calls(graphs, (process.id for process in definitions.processes)))
     return Loaded(definitions, graphs, findings.in_order(), source)
 
 

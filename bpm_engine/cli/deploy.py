@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from bpm_engine.api.views import DefinitionView
 from bpm_engine.bpmn import Graph, load
+from bpm_engine.bpmn.check.calls import CALLED_NOT_EXECUTABLE
 from bpm_engine.bpmn.graph import Call
 from bpm_engine.cli.commands import REFUSED
 from bpm_engine.cli.files import bpmn_files, read_bytes
@@ -41,6 +42,7 @@ def deploy(session: Session, files: tuple[str, ...], actor: str | None) -> int:
     rows: list[dict[str, object]] = []
     refused: list[dict[str, object]] = []
     graphs = {path: _graphs(path) for path in bpmn_files(files)}
+    said: dict[Path, set[str | None]] = {}
     _refuse_twice(graphs)
     for path in graphs:
         before = {graph.key: _latest(session, graph.key) for graph in graphs[path]}
@@ -59,8 +61,11 @@ def deploy(session: Session, files: tuple[str, ...], actor: str | None) -> int:
             if change == "new" and latest is not None:
                 _warn_of_return(session, path, definition)
         _tell(session, path, deployment.problems)
+        said[path] = {
+            each.element_id for each in deployment.problems if each.code == CALLED_NOT_EXECUTABLE.code
+        }
     for path in graphs:
-        _warn_of_calls(session, path, graphs[path])
+        _warn_of_calls(session, path, graphs[path], said.get(path, set()))
     session.answer(
         {"deployed": rows, "refused": refused},
         lambda: print_table(
@@ -109,9 +114,11 @@ def _warn_of_return(session: Session, path: Path, new: DefinitionView) -> None:
             return
 
 
-def _warn_of_calls(session: Session, path: Path, graphs: Sequence[Graph]) -> None:
+def _warn_of_calls(
+    session: Session, path: Path, graphs: Sequence[Graph], said: Collection[str | None]
+) -> None:
     for node_id, key in dict.fromkeys(each for graph in graphs for each in _calls(graph)):
-        if _latest(session, key) is None:
+        if node_id not in said and _latest(session, key) is None:
             _warn(session, path, f"{node_id!r} calls the process {key!r}, which is not deployed")
 
 

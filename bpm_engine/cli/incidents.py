@@ -56,6 +56,7 @@ def incidents(
         columns = [Column("code"), Column("incidents", "number")]
         rows = sorted(counted.items())
         session.answer(counted, lambda: print_table(session.color, columns, rows, empty="no incident"))
+        _mention_failed(session, wanted)
         return
     page = session.engine.incidents.find(**wanted, limit=limit, cursor=cursor)
 
@@ -75,6 +76,23 @@ def incidents(
             click.secho(f"more: --cursor {page.cursor}", dim=True, err=True, color=session.color)
 
     session.answer({"items": page.items, "cursor": page.cursor}, show)
+    _mention_failed(session, wanted)
+
+
+def _mention_failed(session: Session, wanted: IncidentFilters) -> None:
+    """Who looks for what failed is not to miss what failed at no token, as by the deadline of a process."""
+    if wanted["node"] is not None or wanted["code"] is not None:
+        return
+    instances, named = session.engine.instances, wanted["instance"]
+    if named is None:
+        number = instances.count(status="Failed", incidents=False, definition=wanted["definition"])
+    else:
+        instance = instances.get(named)
+        number = int(instance.status == "Failed" and all(each.state != "Failed" for each in instance.tokens))
+    if number:
+        words = "1 instance failed" if number == 1 else f"{number} instances failed"
+        advice = "bpm list --status Failed, bpm explain INSTANCE"
+        session.say(f"{words} as a whole, not at a token: {advice}", fg="yellow", err=True)
 
 
 def _of(incident: IncidentView) -> str:

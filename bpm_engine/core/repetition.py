@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from bpm_engine.bpmn.events import EventSpec
-from bpm_engine.bpmn.graph import Repeat
+from bpm_engine.bpmn.graph import Call, Repeat
 from bpm_engine.core import behaviors, scopes
 from bpm_engine.core.behaviours.activities import LOOP_COUNTER, goes_on
 from bpm_engine.core.draft import Touched
@@ -54,7 +54,7 @@ def _run_done(marking: Marking, visit: Visit, spec: Repeat) -> None:
     """Once more with the same token, so that a loop of any length leaves one row; or the end."""
     token = visit.token
     runs = (token.loop_index or 0) + 1
-    if not goes_on(visit, spec, runs):
+    if not goes_on(_outside_call(visit, spec), spec, runs):
         marking.end(token)
         return
     local = {LOOP_COUNTER: runs + spec.counter_base}
@@ -128,6 +128,7 @@ def item_done(marking: Marking, visit: Visit) -> None:
         return
     output = None if spec.output_element is None else visit.json(spec.output_element)
     _count_items(marking, scope.id, active=-1, completed=1)
+    visit = _outside_call(visit, spec)
     visit.known = _attributes(marking.draft.scope(scope.id))
     is_over = spec.completion is not None and visit.holds(spec.completion)
     events: list[EventSpec] = []
@@ -140,6 +141,21 @@ def item_done(marking: Marking, visit: Visit) -> None:
         scopes.cancel_tokens(marking, marking.draft.scope(scope.id))
     elif spec.mode == "sequential":
         _next_turn(marking, marking.draft.scope(scope.id), (token.loop_index or 0) + 1)
+
+
+def _outside_call(visit: Visit, spec: Repeat) -> Visit:
+    """What is asked when a call with output mappings has ended sees what is its caller's: the item and what
+    the mappings wrote. All else that the run has kept are variables of the called process, those that it was
+    given included: for the output element alone."""
+    call, local = visit.node.spec, visit.token.local
+    if not isinstance(call, Call) or not visit.node.outputs or not local:
+        return visit
+    if call.pass_all_outputs and spec.output_collection is not None:
+        return visit  # they were asked for, and no variable outside has taken them
+    written = {name.partition(".")[0] for name, _ in visit.node.outputs}
+    seen = {LOOP_COUNTER, spec.element_variable, *written}
+    own = {name: value for name, value in local.items() if name in seen}
+    return replace(visit, token=replace(visit.token, local=own))
 
 
 def _next_turn(marking: Marking, scope: Scope, index: int) -> None:

@@ -9,15 +9,33 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
 
+from bpm_engine.services.step import Played
+
 logger = logging.getLogger("bpm_engine.committer")
 
 AFTER_COMMIT = 0.01  # seconds from the caller's COMMIT until services are told
 Tell = Callable[[], None]
+
+
+@dataclass
+class Shared:
+    """A transaction of the caller's that we commit ourselves: what follows from it, and by what it is found
+    if the answer of its COMMIT is lost."""
+
+    following: list[Tell] = field(default_factory=list)
+    played: Played | None = None
+    is_ending: bool = False  # the caller's block is over
+
+    def note(self, connection: sa.Connection, played: Played) -> None:
+        """Only what cannot be taken back alone, with a savepoint of the caller's, tells of the whole."""
+        if (played.mark or played.messages) and connection.get_nested_transaction() is None:
+            self.played = played
 
 
 class Following:

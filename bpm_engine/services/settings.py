@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeVar
@@ -30,7 +31,7 @@ def store_config(url: str, config: Config) -> StoreConfig:
         pool_overflow=config.pool_overflow,
         pool_timeout=config.pool_timeout,
         pool_recycle=config.pool_recycle,
-        connect_timeout=config.connect_timeout,
+        connect_timeout=max(1, math.ceil(config.connect_timeout)),  # whole for libpq, to which 0 is endless
         statement_timeout=config.statement_timeout,
         lock_timeout=config.lock_timeout,
         idle_transaction_timeout=config.idle_transaction_timeout,

@@ -34,7 +34,7 @@ class StorageFullError(UnavailableError):
 
 
 class CommitUnknownError(UnavailableError):
-    """The connection broke during COMMIT: read the versions again to see whether it happened.
+    """Whether it happened is unknown: the connection broke during COMMIT. Look at it before you try again.
 
     `process`: of the server, which may still be at it (`Database.is_at_work`); None: nobody is.
     """

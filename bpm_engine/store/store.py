@@ -28,7 +28,7 @@ from typing import Self
 import sqlalchemy as sa
 
 from bpm_engine.crash import crash_point, declare, loses_commit
-from bpm_engine.errors import InvalidInputError
+from bpm_engine.errors import InvalidInputError, UnavailableError
 from bpm_engine.store import migrate
 from bpm_engine.store.address import read_address
 from bpm_engine.store.clock import Clock, DatabaseClock
@@ -178,6 +178,10 @@ class Store:
             yield
         except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
             translate(self.database.classify(error), error)
+        except sa.exc.PendingRollbackError as error:  # what was told of the loss was caught inside
+            raise UnavailableError(
+                "the connection was lost before the commit; nothing of its transaction is there"
+            ) from error
 
 
 def _roll_back(connection: sa.Connection) -> None:

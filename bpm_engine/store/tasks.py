@@ -17,7 +17,7 @@ from bpm_engine.core.state import HumanTask, InstanceStatus, TaskStatus
 from bpm_engine.errors import InvalidInputError
 from bpm_engine.store.pages import Key, Page, Paging, newest_or_oldest
 from bpm_engine.store.records import TASK
-from bpm_engine.store.rows import contains
+from bpm_engine.store.rows import contains, id_source, ids
 from bpm_engine.store.schema import human_task, process_instance, scope
 from bpm_engine.store.statuses import still
 from bpm_engine.store.transaction import Transaction
@@ -127,6 +127,28 @@ def find_free(
     return TASK.read(tx.execute(query), {})
 
 
+def load_definition_ids(tx: Transaction, found: Sequence[HumanTask]) -> dict[str, set[str]]:
+    """By the id of its instance, the definitions that the game needs for a task: the instance's own, and
+    those of the instances that have called it."""
+    needed: dict[str, set[str]] = {}
+    for row in tx.execute(CALLERS, {"ids": ids(dict.fromkeys(each.instance_id for each in found))}):
+        needed.setdefault(row.start, set()).add(row.definition_id)
+    return needed
+
+
+def _callers() -> sa.Select[Any]:
+    """Each instance given, and outwards those that called it."""
+    given, outer = id_source(), process_instance.alias("outer")
+    columns = (process_instance.c.parent_instance_id, process_instance.c.definition_id)
+    line = (
+        sa.select(given.c.id.label("start"), *columns)
+        .join(process_instance, process_instance.c.id == given.c.id)
+        .cte("line", recursive=True)
+    )
+    around = sa.select(line.c.start, outer.c.parent_instance_id, outer.c.definition_id)
+    return sa.select(line.union_all(around.join(outer, outer.c.id == line.c.parent_instance_id)))
+
+
 def _listed() -> sa.Select[Any]:
     instance = process_instance.c
     return (
@@ -199,6 +221,7 @@ def _has(names: sa.ColumnElement[Any], name: str) -> sa.ColumnElement[bool]:
     return contains(names, sa.literal([name], Json))
 
 
+CALLERS = _callers()
 NOBODY = sa.literal([], Json)
 IS_SHOWN = process_instance.c.deleted_at.is_(None)
 _TABLES = human_task.join(process_instance, process_instance.c.id == human_task.c.instance_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from bpm_engine.handlers import Duration, span
+from bpm_engine.durations import Duration, span
 from bpm_engine.store import clock as clocks
 
 

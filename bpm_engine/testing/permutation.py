@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from bpm_engine.config import Config
+from bpm_engine.durations import Duration, span
 from bpm_engine.errors import InvalidInputError
-from bpm_engine.handlers import Duration, span
 from bpm_engine.testing.accidents import Run
 from bpm_engine.testing.engine import TestEngine
 from bpm_engine.testing.outcome import Outcome, differences

@@ -9,17 +9,22 @@ from typing import Any, get_args, get_type_hints
 
 from bpm_engine import Config
 from bpm_engine.config import PREFIX
+from bpm_engine.durations import Seconds
 
 INTRODUCTION = f"""# Configuration
 
-Generated from the code. `Engine(url, config=Config(lease=60))` sets them in code; without `config=` the
+Generated from the code. `Engine(url, config=Config(lease="1m"))` sets them in code; without `config=` the
 engine reads the environment, in which every setting is `{PREFIX}` and its name in capitals. Durations are
-seconds in code; in the environment `500ms`, `30s`, `5m`, `2h` and `7d` are understood as well.
+text (`"500ms"`, `"30s"`, `"5m"`, `"2h"`, `"7d"`, or ISO 8601 such as `"PT90S"`), a `timedelta`, or a number
+of seconds, as which they are read; in the environment they are text or such a number.
 
 ```python
+from datetime import timedelta
+
 from bpm_engine import Config, Engine
 
-engine = Engine("sqlite://", config=Config(lease=60, worker_types=("billing.",)))
+config = Config(lease="1m", retention=timedelta(days=7), worker_types=("billing.",))
+engine = Engine("sqlite://", config=config)
 config = Config.from_environment({{"{PREFIX}LEASE": "1m", "{PREFIX}WORKER_TYPES": "billing.,mail."}})
 assert config.lease == 60.0
 assert config.worker_types == ("billing.", "mail.")
@@ -91,7 +96,7 @@ def _default(value: object, hint: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if hint is float:
+    if hint is Seconds:
         return _duration(float(str(value)))
     if isinstance(value, int):
         return f"{value:,}"

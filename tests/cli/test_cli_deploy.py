@@ -71,3 +71,11 @@ def test_a_called_process_that_is_not_there_is_a_warning(shell: Shell) -> None:
     assert told in shell.finished("deploy", "caller.bpmn").stderr
     assert shell.finished("deploy", "caller.bpmn", "payout.bpmn").stderr == ""
     assert shell.finished("deploy", "caller.bpmn").stderr == ""
+
+
+def test_a_called_process_of_the_file_that_is_not_executable_is_told_once(shell: Shell) -> None:
+    called = b'<process id="payout" isExecutable="false"><startEvent id="begin"/></process></definitions>'
+    (shell.folder / "both.bpmn").write_bytes(CALLS.replace(b"</definitions>", called))
+    told = shell.finished("deploy", "both.bpmn").stderr
+    assert "CALLED_NOT_EXECUTABLE" in told
+    assert "which is not deployed" not in told

@@ -111,6 +111,23 @@ def test_what_failed_is_listed_repaired_and_goes_on(deployed: Shell) -> None:
     assert deployed.json("list", "--count") == {"job": {"Completed": 1}}
 
 
+def test_instances_that_failed_as_a_whole_are_mentioned_where_incidents_are_looked_for(shell: Shell) -> None:
+    late = HUMAN.replace(b"isExecutable", b'bpm:deadline="PT0S" isExecutable')
+    (shell.folder / "late.bpmn").write_bytes(late)
+    shell.run("deploy", "late.bpmn")
+    instance = shell.json("start", "p", "--set", "amount=7")["id"]
+    with Engine(shell.database) as engine:
+        engine.run_until_idle()
+    told = "1 instance failed as a whole, not at a token: bpm list --status Failed, bpm explain INSTANCE\n"
+    for filters in ((), ("-d", "p"), ("-i", instance), ("--count",)):
+        done = shell.finished("incidents", *filters)
+        assert (done.stdout, done.stderr) == ("no incident\n", told)
+    for filters in (("-d", "other"), ("--node", "decide"), ("--code", "ValueError")):
+        assert shell.finished("incidents", *filters).stderr == ""
+    shell.run("resume", instance)
+    assert shell.finished("incidents").stderr == ""
+
+
 def test_an_operator_is_told_what_is_waited_for(deployed: Shell) -> None:
     instance = deployed.json("start", "payment", "--set", "order=A-1")["id"]
     explained = deployed.run("explain", instance)

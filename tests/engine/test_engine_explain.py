@@ -190,6 +190,41 @@ def test_the_failed_step_of_an_undone_saga_can_only_be_moved() -> None:
     assert token.released_by == ("moving the token to the step with which it shall begin again",)
 
 
+def test_what_fails_an_instance_as_a_whole_is_told_and_nothing_can_be_skipped(
+    engine: Engine, clock: ManualClock
+) -> None:
+    engine.deploy(HUMAN.replace(b"isExecutable", b'bpm:deadline="PT1H" isExecutable'))
+    instance = engine.start("p", {"amount": 7})
+    clock.advance("1h")
+    engine.run_until_idle()
+    why = {"code": "DEADLINE", "message": "the deadline of 'p' has passed", "node_id": "p"}
+    assert engine.instances.get(instance.id).error == why
+    (*_, failed) = engine.history.find(instance.id)
+    assert (failed.kind, failed.data) == ("failed", why)
+    assert engine.incidents.find().items == ()
+    (found,) = engine.instances.find(status="Failed", incidents=False)
+    assert found.id == instance.id
+    assert engine.instances.explain(instance.id).text == (
+        "Failed because of DEADLINE: the deadline of 'p' has passed; no token has an incident; nothing of it "
+        f"goes on until somebody resumes it (bpm resume {instance.id})"
+    )
+    engine.instances.resume(instance.id)
+    (task,) = engine.tasks.find()
+    engine.tasks.complete(task.id, {"approved": True})
+    clock.advance("1h")
+    engine.run_until_idle()
+    assert engine.instances.get(instance.id).status == "Completed"
+
+
+def test_a_suspended_instance_waits_for_its_resume_alone(engine: Engine) -> None:
+    engine.deploy(HOUR)
+    instance = engine.start("p")
+    engine.instances.suspend(instance.id)
+    assert engine.instances.explain(instance.id).text == (
+        f"Suspended; nothing of it goes on until somebody resumes it (bpm resume {instance.id})"
+    )
+
+
 def test_a_suspended_instance_must_go_on_first(engine: Engine) -> None:
     engine.deploy(HOUR)
     engine.deploy(WORK)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from support.damage import spoil_definition
 from support.definitions import bpmn, flow, path
 from support.samples import END, START
 
@@ -280,13 +281,7 @@ def test_a_process_that_cannot_be_read_stands_in_nobodys_way(tmp_path: Path, fet
         for key in ("spoilt", "other"):
             engine.deploy(model.replace(b'id="p"', f'id="{key}"'.encode()))
             engine.start(key)
-        with engine.begin() as connection:
-            guards = (
-                "SELECT name FROM sqlite_schema WHERE (type, tbl_name) = ('trigger', 'process_definition')"
-            )
-            for guard in connection.exec_driver_sql(guards).scalars().all():
-                connection.exec_driver_sql(f"DROP TRIGGER {guard}")
-            connection.exec_driver_sql("UPDATE process_definition SET xml = '<x/>' WHERE key = 'spoilt'")
+        spoil_definition(engine, "spoilt")
     with Engine(url) as fresh:
         found = fresh.external.fetch("do", worker="w") if fetched else fresh.tasks.find().items
         assert "other" in {each.definition_key for each in found}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from time import monotonic
 
@@ -141,6 +141,19 @@ CASES = {
     "signal": Case(CALLED, nothing, lambda e, _: e.send_signal("open"), instances),
     "external work": Case(OUTSIDE, external_work, lambda e, lock: e.external.complete(lock), looking),
 }
+SHARED: dict[str, Callable[[Engine, str, sa.Connection], object]] = {
+    "start": lambda e, _, c: e.start("p", connection=c),
+    "start with a key": lambda e, _, c: e.start("p", idempotency_key="k", connection=c),
+    "complete": lambda e, task, c: e.tasks.complete(task, connection=c),
+    "claim": lambda e, task, c: e.tasks.claim(task, "ann", connection=c),
+    "reserve": lambda e, _, c: e.tasks.reserve("ann", 1, connection=c),
+    "cancel": lambda e, i, c: e.instances.cancel(i, connection=c),
+    "set variables": lambda e, i, c: e.instances.set_variables(i, {"a": 1}, connection=c),
+    "activate": lambda e, i, c: e.instances.activate(i, "one", connection=c),
+    "message": lambda e, _, c: e.send_message("news", connection=c),
+    "message with an id": lambda e, _, c: e.send_message("news", message_id="1", connection=c),
+    "external work": lambda e, lock, c: e.external.complete(lock, connection=c),
+}
 
 
 @pytest.mark.parametrize("happened", [True, False], ids=["it happened", "it did not"])
@@ -181,6 +194,114 @@ def test_a_buffered_message_without_an_answer_is_kept_once(engine: Engine, happe
         engine.start("p")
     engine.run_until_idle()
     assert looking(engine) == 1
+
+
+# ------------------------------------------------------------------ the caller's transaction
+
+
+@pytest.mark.parametrize("happened", [True, False], ids=["it happened", "it did not"])
+@pytest.mark.parametrize("name", SHARED)
+def test_a_shared_transaction_without_an_answer_is_found_by_what_the_engine_wrote_in_it(
+    engine: Engine, name: str, happened: bool
+) -> None:
+    case = CASES[name]
+    engine.deploy(case.model)
+    given = case.prepare(engine)
+    before = case.count(engine)
+
+    def share() -> None:
+        with engine.begin() as connection:
+            SHARED[name](engine, given, connection)
+
+    with lost_answer(engine, happened=happened) as lost:
+        try:
+            share()
+        except CommitUnknownError:
+            pytest.fail("nobody looked whether it happened")
+        except UnavailableError:
+            assert not happened
+            assert case.count(engine) == before
+            share()
+    assert lost
+    assert case.count(engine) == before + 1
+
+
+@pytest.fixture
+def insert(engine: Engine) -> Iterator[Callable[[sa.Connection], object]]:
+    """Into a table of the application's own."""
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE shop_order (number TEXT)"))
+    yield lambda connection: connection.execute(sa.text("INSERT INTO shop_order VALUES ('A-17')"))
+    with engine.begin() as connection:
+        connection.execute(sa.text("DROP TABLE shop_order"))
+
+
+@pytest.mark.parametrize("happened", [True, False], ids=["it happened", "it did not"])
+def test_a_shared_transaction_with_rows_of_the_caller_alone_is_said_to_be_unknown(
+    engine: Engine, insert: Callable[[sa.Connection], object], happened: bool
+) -> None:
+    told = r"whether what was done in engine\.begin\(\) is there is unknown: .* look for what you wrote"
+    lost = lost_answer(engine, happened=happened)
+    with lost, pytest.raises(CommitUnknownError, match=told), engine.begin() as connection:
+        insert(connection)
+
+
+def test_what_the_caller_takes_back_tells_nothing_about_a_shared_transaction(
+    engine: Engine, insert: Callable[[sa.Connection], object]
+) -> None:
+    engine.deploy(PROCESS)
+
+    def share() -> None:
+        with engine.begin() as connection:
+            insert(connection)
+            with connection.begin_nested() as savepoint:
+                engine.start("p", connection=connection)
+                savepoint.rollback()
+
+    with lost_answer(engine, happened=True), pytest.raises(CommitUnknownError):
+        share()
+
+
+def test_an_unknown_commit_inside_a_shared_transaction_is_not_taken_for_its_own(engine: Engine) -> None:
+    engine.deploy(PROCESS)
+    own = CommitUnknownError("of another call")
+
+    def share() -> None:
+        with engine.begin() as connection:
+            engine.start("p", connection=connection)
+            raise own
+
+    with pytest.raises(CommitUnknownError) as raised:
+        share()
+    assert raised.value is own
+    assert instances(engine) == 0
+
+
+@pytest.mark.parametrize("opening", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("caught", [True, False])
+def test_a_connection_that_is_lost_in_a_shared_transaction_is_unavailable(
+    engine: Engine, caught: bool
+) -> None:
+    """Also where the caller has caught what they were told of it, and lets the engine commit."""
+    engine.deploy(PROCESS)
+
+    def share() -> None:
+        with engine.begin() as connection:
+            engine.start("p", connection=connection)
+            server = connection.connection.driver_connection
+            assert isinstance(server, psycopg.Connection)
+            with psycopg.connect(libpq_url(engine._runtime.store.config.url), autocommit=True) as other:
+                other.execute("SELECT pg_terminate_backend(%s, 10000)", (server.info.backend_pid,))
+            with suppress(sa.exc.OperationalError) if caught else nullcontext():
+                connection.execute(sa.text("SELECT 1"))
+
+    with pytest.raises(UnavailableError) as raised:
+        share()
+    assert not isinstance(raised.value, CommitUnknownError)
+    assert instances(engine) == 0
+
+
+# ------------------------------------------------------------------ a server that is still at it
 
 
 @contextmanager

@@ -7,9 +7,10 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
+from support.definitions import path
 from support.samples import HOUR, HUMAN, WORK
 
-from bpm_engine import ConflictError, Engine, InvalidInputError, NotFoundError, Retry, Work
+from bpm_engine import BpmnError, ConflictError, Engine, InvalidInputError, NotFoundError, Retry, Work
 from bpm_engine.store.retention import LOG_ROWS
 from bpm_engine.store.schema import execution_log, process_instance, scope, token
 from bpm_engine.testing import ManualClock
@@ -173,6 +174,36 @@ def test_the_steps_tell_time_attempts_and_the_last_error(engine: Engine, clock: 
     assert work.error is not None
     assert work.error["message"] == "no good"
     assert work.output == {"done": 1}
+
+
+CATCH = (
+    '<boundaryEvent id="declined" attachedToRef="work"><errorEventDefinition/></boundaryEvent>'
+    '<endEvent id="refused"/>' + path("declined", "refused")
+)
+
+
+@pytest.mark.parametrize("caught", [True, False])
+def test_a_step_that_threw_a_bpmn_error_was_tried(engine: Engine, clock: ManualClock, caught: bool) -> None:
+    """Once after each failed attempt, and once after each retry."""
+    answers = [ValueError("away"), BpmnError("DECLINED", "no money"), BpmnError("DECLINED", "no money")]
+
+    @engine.handler("work", retry=Retry(attempts=5, base="5s", jitter=0))
+    def work(work: Work) -> None:
+        raise answers.pop(0)
+
+    engine.deploy(WORK.replace(b"</process>", f"{CATCH if caught else ''}</process>".encode()))
+    instance = engine.start("p").id
+    engine.run_until_idle()
+    clock.advance("5s")
+    engine.run_until_idle()
+    step = engine.history.steps(instance)[1]
+    assert (step.node_id, step.status, step.attempts) == ("work", "cancelled" if caught else "failed", 2)
+    assert step.error is not None
+    assert (step.error["code"], step.error["message"]) == ("DECLINED", "no money")
+    if not caught:
+        engine.instances.retry(instance)
+        engine.run_until_idle()
+        assert engine.history.steps(instance)[1].attempts == 3
 
 
 def test_a_step_that_goes_on_has_no_end(engine: Engine) -> None:

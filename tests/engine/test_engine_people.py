@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import timedelta
+from pathlib import Path
 from threading import Barrier
 
 import pytest
+from support.damage import spoil_definition
 from support.definitions import bpmn, flow, path
 from support.samples import END, HUMAN, START
 
@@ -303,6 +306,28 @@ def test_what_one_may_not_do_is_not_reserved(engine: Engine) -> None:
     task = one(engine)
     assert engine.tasks.reserve("ann", 1, groups=["drivers"]) == ()
     assert [t.id for t in engine.tasks.reserve("ann", 1, groups=["clerks"])] == [task.id]
+
+
+@pytest.mark.parametrize("spoilt", ["spoilt", "caller"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_task_of_a_process_that_cannot_be_read_is_passed_over(
+    tmp_path: Path, spoilt: str, shared: bool
+) -> None:
+    """It is the first in the queue, and its file, or that of its caller, was damaged by foreign hands."""
+    url = f"sqlite:///{tmp_path / 'bpm.db'}"
+    caller = bpmn(
+        f'{START}<callActivity id="call" calledElement="spoilt"/>{END}' + path("start", "call", "end")
+    )
+    with Engine(url) as engine:
+        for key, model in {"spoilt": PLAIN, "good": PLAIN, "caller": caller}.items():
+            engine.deploy(model.replace(b'id="p"', f'id="{key}"'.encode()))
+        for key, n in {"caller": 9, "good": 5}.items():
+            engine.start(key, {"n": n})
+        spoil_definition(engine, spoilt)
+    with Engine(url) as fresh, fresh.begin() if shared else nullcontext() as connection:
+        taken = fresh.tasks.reserve("ann", 1, connection=connection)
+        assert [each.definition_key for each in taken] == ["good"]
+        assert fresh.tasks.reserve("ann", 5, connection=connection) == ()
 
 
 def test_no_two_people_reserve_the_same_task(opening: Opening) -> None:

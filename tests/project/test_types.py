@@ -37,6 +37,17 @@ async def application(engine: Engine) -> None:
     started = engine.aio.start("p")
     started.id
 """
+SETTINGS = """
+from dataclasses import replace
+from datetime import timedelta
+from bpm_engine import Config
+
+config = Config(lease="1m", poll=0.5, retention=timedelta(days=7), tenant_limits={"a": {"backlog": "5m"}})
+lease: float = replace(config, lease="PT2M").lease
+Config(lease=None)
+Config(retention=[7])
+text: str = config.lease
+"""
 Check = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -63,6 +74,13 @@ def test_async_calls_have_the_types_of_the_sync_ones(check: Check, tmp_path: Pat
     assert not [line for line in errors if "wrong.py:" not in line], told
     wrong = {int(line.partition("wrong.py:")[2].partition(":")[0]) for line in errors}
     assert wrong == {5, 6, 7, 8, 9, 10, 12}, told
+
+
+def test_a_setting_takes_a_duration_and_gives_seconds(check: Check, tmp_path: Path) -> None:
+    (tmp_path / "settings.py").write_text(SETTINGS)
+    told = check(str(tmp_path / "settings.py")).stdout
+    errors = [line for line in told.splitlines() if ": error: " in line]
+    assert [int(line.partition("settings.py:")[2].partition(":")[0]) for line in errors] == [8, 9, 10], told
 
 
 def test_the_wrapper_is_checked_beside_its_types(check: Check) -> None:

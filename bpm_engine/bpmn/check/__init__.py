@@ -6,6 +6,7 @@ What the XML alone can answer is in `constraints`; whether tokens can get stuck,
 
 from __future__ import annotations
 
+from bpm_engine.bpmn.check.calls import check_calls
 from bpm_engine.bpmn.check.conditions import check_conditions
 from bpm_engine.bpmn.check.names import check_handlers, check_names, check_shared_names
 from bpm_engine.bpmn.check.paths import check_paths
@@ -14,7 +15,7 @@ from bpm_engine.bpmn.check.support import check_support
 from bpm_engine.bpmn.graph import Graph
 from bpm_engine.problems import Problem
 
-__all__ = ["check_graph", "check_handlers", "check_shared_names", "check_support"]
+__all__ = ["check_calls", "check_graph", "check_handlers", "check_shared_names", "check_support"]
 
 
 def check_graph(graph: Graph) -> list[Problem]:

@@ -35,7 +35,7 @@ from bpm_engine.problems import Findings, error, warning
 MESSAGE_UNNAMED = warning(
     "MESSAGE_UNNAMED",
     "A message is known by its name (10.5.6); without one, an id stands in for it.",
-    "Refer to a message, and give it a name.",
+    'Add <message id="…" name="…"/> to <definitions> and refer to it by messageRef, at all its ends.',
 )
 SIGNAL_UNNAMED = warning(
     "SIGNAL_UNNAMED",

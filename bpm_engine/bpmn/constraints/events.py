@@ -14,6 +14,7 @@ from bpm_engine.bpmn.constraints.facts import (
     name_of,
     named,
 )
+from bpm_engine.bpmn.constraints.messages import how_to_name
 from bpm_engine.bpmn.schema import GROUPS
 from bpm_engine.problems import error, warning
 
@@ -57,7 +58,7 @@ PARALLEL_MULTIPLE_TRIGGER = error(
 MESSAGE_MISSING = error(
     "MESSAGE_MISSING",
     "A message event of an executable process names its message (10.5.5).",
-    "Declare the message and refer to it by messageRef.",
+    "Declare the message and refer to it by messageRef; a message flow alone joins nothing.",
 )
 SIGNAL_MISSING = error(
     "SIGNAL_MISSING",
@@ -233,9 +234,10 @@ def _check_message(facts: Facts, event: Element, definition: Element, throws: bo
         return  # a dialect says how the message is made
     message = f"{named(event)} names no message"
     if throws and child(definition, "operationRef") is None:
-        facts.report(MESSAGE_NOT_NAMED, event, message)
+        hint = f"{how_to_name(facts, event)} Or give the event a handler by bpm:topic."
+        facts.report(MESSAGE_NOT_NAMED, event, message, hint=hint)
     else:
-        facts.report(MESSAGE_MISSING, event, message, Scrutiny.EXECUTABLE)
+        facts.report(MESSAGE_MISSING, event, message, Scrutiny.EXECUTABLE, hint=how_to_name(facts, event))
 
 
 def _check_code(facts: Facts, event: Element, definition: Element, kind: str) -> None:

@@ -93,6 +93,7 @@ class Facts:
     incoming: dict[Element, list[Element]] = field(default_factory=lambda: defaultdict(list))
     outgoing: dict[Element, list[Element]] = field(default_factory=lambda: defaultdict(list))
     boundaries: dict[Element, list[Element]] = field(default_factory=lambda: defaultdict(list))
+    message_flows: dict[Element, Element] = field(default_factory=dict)  # the first one at each end
     _triggers: dict[Element, tuple[str, ...]] = field(default_factory=dict)
     _references: dict[tuple[Element, str], frozenset[str]] = field(default_factory=dict)
 
@@ -122,6 +123,10 @@ class Facts:
                 self.outgoing[source].append(flow)
             if target is not None:
                 self.incoming[target].append(flow)
+        for flow in self.by_name["messageFlow"]:
+            for end in self.ends(flow):
+                if end is not None:
+                    self.message_flows.setdefault(end, flow)
         for boundary in self.by_name["boundaryEvent"]:
             host = self.resolve(boundary.get("attachedToRef"))
             if host is not None:
@@ -190,9 +195,11 @@ class Facts:
         message: str,
         scrutiny: Scrutiny = Scrutiny.ALWAYS,
         judged: Element | None = None,
+        hint: str | None = None,
     ) -> None:
         """`judged`: the element whose process decides the severity, where it is not `element`."""
-        problem = rule.at(message, element_id=_nearest_id(element), line=self.document.line_of(element))
+        line = self.document.line_of(element)
+        problem = rule.at(message, element_id=_nearest_id(element), line=line, hint=hint)
         if self._softens(element if judged is None else judged, scrutiny):
             problem = replace(problem, severity=Severity.WARNING)
         self.problems.append(problem)

@@ -142,6 +142,46 @@ def test_one_message_that_starts_two_processes_is_a_warning() -> None:
     ]
 
 
+def calling(how: str, called: str) -> bytes:
+    """A process `p` that calls the process `q` of the same file."""
+    body = f'<startEvent id="s"/><callActivity id="call" calledElement="q" {how}/><endEvent id="e"/>'
+    second = f'<process id="q" {called}><startEvent id="qs"/><endEvent id="qe"/>{path("qs", "qe")}</process>'
+    return bpmn(body + path("s", "call", "e")).replace(b"</definitions>", f"{second}</definitions>".encode())
+
+
+@pytest.mark.parametrize("how", ["", 'bpm:version="3"', 'bpm:versionTag="stable"'])
+def test_a_call_of_a_process_of_the_file_that_is_not_executable_is_a_warning(how: str) -> None:
+    (found,) = loaded(calling(how, 'isExecutable="false"')).problems
+    assert (found.code, found.severity, found.element_id) == ("CALLED_NOT_EXECUTABLE", "warning", "call")
+    assert found.line is not None
+    assert "'call' calls 'q'" in found.message
+    assert "CALLED_PROCESS_NOT_FOUND" in found.message
+    assert "isExecutable=\"true\" on 'q'" in found.hint
+
+
+def test_a_call_that_is_bound_to_its_deployment_finds_it_in_no_other_file() -> None:
+    (found,) = loaded(calling('bpm:version="deployment"', 'isExecutable="false"')).problems
+    assert found.code == "CALLED_NOT_EXECUTABLE"
+    assert "another file" not in found.hint
+
+
+def test_a_call_of_a_sketch_that_cannot_run_is_a_warning_as_well() -> None:
+    sketch = calling("", "").replace(b'<endEvent id="qe"/>', b'<serviceTask id="qe" bpm:topic="a;b"/>')
+    assert "CALLED_NOT_EXECUTABLE" in codes(loaded(sketch))
+
+
+@pytest.mark.parametrize("called", ['isExecutable="true"', ""])
+def test_a_call_of_a_process_of_the_file_that_can_run_is_fine(called: str) -> None:
+    assert loaded(calling("", called)).problems == ()
+
+
+def test_what_is_not_executable_itself_may_call_what_it_likes() -> None:
+    data = calling("", 'isExecutable="false"').replace(
+        b'"p" isExecutable="true"', b'"p" isExecutable="false"'
+    )
+    assert loaded(data).problems == ()
+
+
 @pytest.mark.parametrize(
     ("tag", "missing"), [("exclusiveGateway", True), ("inclusiveGateway", True), ("parallelGateway", False)]
 )
