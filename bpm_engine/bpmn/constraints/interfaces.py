@@ -23,6 +23,16 @@ OPERATION_WITHOUT_IO = error(
     "A task that calls a web service operation has one input set and at most one output set (10.3.3).",
     "Add an ioSpecification with one input set for the message to send.",
 )
+MESSAGE_DATA_SURPLUS = error(
+    "MESSAGE_DATA_SURPLUS",
+    "A task sends one data input as its message, or receives its message as one data output (10.3.3).",
+    "Keep the data that the message carries.",
+)
+SERVICE_NOT_BOUND = error(
+    "SERVICE_NOT_BOUND",
+    "What is offered as a service binds its data to an operation of that service (10.4.2).",
+    "Add an ioBinding, or remove supportedInterfaceRef.",
+)
 EVENT_DATA_MISSING = error(
     "EVENT_DATA_MISSING",
     "An event with data and several definitions has one data element for each item they carry (10.5.1).",
@@ -48,6 +58,8 @@ def check_interfaces(facts: Facts) -> None:
     for event in facts.each("Event"):
         _check_event(facts, event)
     _check_calls(facts)
+    for offered in facts.each("Callable"):
+        _check_service(facts, offered)
     for binding in facts.by_name["ioBinding"]:
         _check_binding(facts, binding)
     for loop in facts.by_name["multiInstanceLoopCharacteristics"]:
@@ -83,6 +95,8 @@ def _check_task(facts: Facts, task: Element) -> None:
     if operation is None and message_element is None:
         return
     _check_set_counts(facts, task, specification)
+    if message_element is not None:
+        _check_data_counts(facts, task, specification)
     inputs, outputs = children(specification, "dataInput"), children(specification, "dataOutput")
     sent = message_element if message_element is not None else _referred(facts, operation, "inMessageRef")
     if name_of(task) != "receiveTask" and inputs:
@@ -103,6 +117,14 @@ def _check_set_counts(facts: Facts, task: Element, specification: Element) -> No
         if count > 1:
             message = f"{named(task)} has {count} {name}s for one message"
             facts.report(OPERATION_WITHOUT_IO, task, message, Scrutiny.RUNNABLE)
+
+
+def _check_data_counts(facts: Facts, task: Element, specification: Element) -> None:
+    name = "dataOutput" if name_of(task) == "receiveTask" else "dataInput"
+    count = len(children(specification, name))
+    if count > 1:
+        message = f"{named(task)} has {count} {name}s for one message"
+        facts.report(MESSAGE_DATA_SURPLUS, task, message, Scrutiny.EXECUTABLE)
 
 
 # ------------------------------------------------------------------ events
@@ -155,6 +177,12 @@ def _check_calls(facts: Facts) -> None:
             if len(ours) != len(theirs) or not same_items(facts, ours, theirs):
                 message = f"{named(call)} and {named(called)} differ in their {kind}s"
                 facts.report(CALL_DATA_MISMATCH, call, message, Scrutiny.EXECUTABLE)
+
+
+def _check_service(facts: Facts, offered: Element) -> None:
+    if child(offered, "supportedInterfaceRef") is not None and child(offered, "ioBinding") is None:
+        message = f"{named(offered)} is offered as a service and has no ioBinding"
+        facts.report(SERVICE_NOT_BOUND, offered, message, Scrutiny.RUNNABLE)
 
 
 def _check_binding(facts: Facts, binding: Element) -> None:

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from bpm_engine.bpmn.schema.table import GROUP_MEMBERS, TABLE, Part
 
-Simple: TypeAlias = Literal["text", "boolean", "integer", "uri", "enum", "reference"]
+Simple: TypeAlias = Literal["text", "boolean", "integer", "uri", "media", "enum", "reference"]
 Dangling: TypeAlias = Literal["error", "warning", "allowed"]
 Presence: TypeAlias = Literal["optional", "expected", "required"]
 
@@ -83,7 +83,7 @@ def _attribute(word: str) -> tuple[str, Attribute]:
     if "|" in kind:
         return name, Attribute("enum", presence, frozenset(kind.split("|")))
     match kind:
-        case "boolean" | "integer" | "uri":
+        case "boolean" | "integer" | "uri" | "media":
             return name, Attribute(kind, presence)
         case _:
             return name, Attribute("text", presence)

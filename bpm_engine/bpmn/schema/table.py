@@ -4,7 +4,7 @@ Written from clauses 7 to 11 of the specification. The structural checks come fr
 element that is not here does not exist. The notation, one line per fact:
 
     attributes  name                  free text             children  name    exactly one
-                name:boolean          also integer, uri                name?   at most one
+                name:boolean          also integer, uri, media         name?   at most one
                 name:A|B              one of these                     name*   any number
                 name:@process         refers to a process              name+   at least one
                 …!                    required                         name?=expression   of that type
@@ -104,7 +104,7 @@ _CONVERSATION_NODE = ("name", "participantRef*@participant messageFlowRef*@messa
 _DIRECTION = ("gatewayDirection:Unspecified|Converging|Diverging|Mixed", "")
 _ITEM = ("name itemSubjectRef:@itemDefinition isCollection:boolean", "dataState?")
 _EXPRESSION = ("id language:uri evaluatesToTypeRef:@?itemDefinition", "documentation* extensionElements?")
-_LOOSE = ("id textFormat", "")  # mixed content
+_LOOSE = ("id textFormat:media", "")  # mixed content
 
 _NODE = (_BASE, _FLOW_ELEMENT, _FLOW_NODE)
 _TASK = (*_NODE, _ACTIVITY)
@@ -139,7 +139,7 @@ TABLE: dict[str, tuple[Part, ...]] = {
     # Common elements (8.4)
     "association": (_BASE, ("sourceRef:@~+ targetRef:@~+ associationDirection:None|One|Both", "")),
     "group": (_BASE, ("categoryValueRef:@~categoryValue", "")),
-    "textAnnotation": (_BASE, ("textFormat", "text?")),
+    "textAnnotation": (_BASE, ("textFormat:media", "text?")),
     "text": (_LOOSE,),
     "category": (_BASE, ("name", "categoryValue*")),
     "categoryValue": (_BASE, ("value", "")),

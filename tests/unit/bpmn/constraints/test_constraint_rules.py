@@ -44,6 +44,7 @@ BOUNDARY = '<boundaryEvent id="b" attachedToRef="t" cancelActivity="{cancel}">{i
 TIMER = '<timerEventDefinition><timeDuration xsi:type="tFormalExpression">PT1S</timeDuration></timerEventDefinition>'
 CONDITION = '<conditionExpression xsi:type="tFormalExpression">a &gt; 1</conditionExpression>'
 ITEMS = '<itemDefinition id="i1" structureRef="a"/><itemDefinition id="i2" structureRef="b"/>'
+SERVICE = '<interface id="i" name="i"><operation id="o" name="o"><inMessageRef>n</inMessageRef></operation></interface><message id="n"/>'
 GATEWAY_TARGETS = f'<intermediateCatchEvent id="c1">{TIMER}</intermediateCatchEvent>' + "{second}"
 
 
@@ -64,6 +65,13 @@ def loop(inside: str, attributes: str = "") -> str:
 def middle(node: str) -> str:
     """A process of start, the given node with id `m`, and end."""
     return chain("startEvent s", " m", "endEvent e") + node
+
+
+def received(*outputs: str) -> str:
+    data = "".join(f'<dataOutput id="{each}"/>' for each in outputs)
+    references = "".join(f"<dataOutputRefs>{each}</dataOutputRefs>" for each in outputs)
+    specification = f"<ioSpecification>{data}<inputSet/><outputSet>{references}</outputSet></ioSpecification>"
+    return f'<receiveTask id="m" messageRef="m1">{specification}</receiveTask>'
 
 
 def timer(inside: str) -> str:
@@ -497,6 +505,15 @@ CASES: dict[str, tuple[str, str]] = {
         process('<dataObject id="d" name="Order"/><dataObjectReference id="r" name="Cart" dataObjectRef="d">'
                 "<dataState/></dataObjectReference>"),
         process('<dataObject id="d" name="Order"/><dataObjectReference id="r" name="Cart" dataObjectRef="d"/>'),
+    ),
+    "MESSAGE_DATA_SURPLUS": (
+        process(middle(received("o1", "o2")), '<message id="m1" name="a"/>'),
+        process(middle(received("o1")), '<message id="m1" name="a"/>'),
+    ),
+    "SERVICE_NOT_BOUND": (
+        process(f"<supportedInterfaceRef>i</supportedInterfaceRef>{SIMPLE}", SERVICE),
+        process('<supportedInterfaceRef>i</supportedInterfaceRef><ioBinding operationRef="o" inputDataRef="x" outputDataRef="y"/>'
+                + SIMPLE, SERVICE),
     ),
     "OPERATION_WITHOUT_IO": (
         process(middle('<serviceTask id="m" operationRef="o"/>'),

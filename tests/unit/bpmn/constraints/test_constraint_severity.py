@@ -215,3 +215,30 @@ MODELLER_SHAPES = {
 @pytest.mark.parametrize("shape", MODELLER_SHAPES)
 def test_what_modellers_write_is_accepted(shape: str) -> None:
     assert errors(process(MODELLER_SHAPES[shape])) == set()
+
+
+@pytest.mark.parametrize("text_format", ["wrong", "text/", "/plain", "text plain"])
+def test_the_format_of_a_text_is_a_media_type(text_format: str) -> None:
+    note = f'<bpmn:textAnnotation id="n" textFormat="{text_format}"><bpmn:text>x</bpmn:text></bpmn:textAnnotation>'
+
+    assert errors(process(note)) == {"BAD_VALUE"}
+    assert errors(process(note, "")) == set()
+
+
+@pytest.mark.parametrize(
+    "text_format", ["", "text/plain", "text/html; charset=utf-8", "application/xhtml+xml"]
+)
+def test_media_types_are_formats_of_texts(text_format: str) -> None:
+    note = f'<bpmn:textAnnotation id="n" textFormat="{text_format}"><bpmn:text>x</bpmn:text></bpmn:textAnnotation>'
+
+    assert errors(process(note)) == set()
+
+
+def test_a_process_that_is_not_run_may_have_flows_that_are_not_immediate() -> None:
+    body = (
+        '<bpmn:startEvent id="s"/><bpmn:endEvent id="e"/>'
+        '<bpmn:sequenceFlow id="f" sourceRef="s" targetRef="e" isImmediate="false"/>'
+    )
+
+    assert errors(process(body)) == {"FLOW_NOT_IMMEDIATE"}
+    assert errors(process(body, "")) == set()
