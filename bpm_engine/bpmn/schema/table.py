@@ -11,8 +11,8 @@ element that is not here does not exist. The notation, one line per fact:
                 …+                    required, often left out         name*@message      its text refers
 
 A name with a capital letter stands for a group (`FlowNode`). `@~` marks a reference that tools leave
-dangling or fill with a variable's name, and that execution does not need; `@?` one that may lead to
-another file.
+dangling, and that execution does not need; `@~~` one that they also fill with a name, or with an element of
+another kind; `@?` one that may lead to another file.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ GROUP_MEMBERS: Mapping[str, str] = {
 
 _BASE = ("id", "documentation* extensionElements?")
 _FLOW_ELEMENT = ("name", "auditing? monitoring? categoryValueRef*@~categoryValue")
-_FLOW_NODE = ("", "incoming*@~sequenceFlow outgoing*@~sequenceFlow")
+_FLOW_NODE = ("", "incoming*@~~sequenceFlow outgoing*@~~sequenceFlow")
 _ACTIVITY = (
     "isForCompensation:boolean startQuantity:integer completionQuantity:integer default:@sequenceFlow",
     "ioSpecification? property* dataInputAssociation* dataOutputAssociation* ResourceRole* Loop*",
@@ -166,7 +166,7 @@ TABLE: dict[str, tuple[Part, ...]] = {
     "expression": (_EXPRESSION,),
     "formalExpression": (_EXPRESSION,),
     "resource": (_BASE, ("name", "resourceParameter*")),
-    "resourceParameter": (_BASE, ("name type isRequired:boolean", "")),
+    "resourceParameter": (_BASE, ("name type:@?itemDefinition isRequired:boolean", "")),
     "sequenceFlow": (
         _BASE,
         _FLOW_ELEMENT,
@@ -258,7 +258,7 @@ TABLE: dict[str, tuple[Part, ...]] = {
     "laneSet": (_BASE, ("name", "lane*")),
     "lane": (
         _BASE,
-        ("name partitionElementRef:@~", "partitionElement? flowNodeRef*@~FlowNode childLaneSet?=laneSet"),
+        ("name partitionElementRef:@~", "partitionElement? flowNodeRef*@~~FlowNode childLaneSet?=laneSet"),
     ),
     "partitionElement": (_LOOSE,),
     "task": _TASK,
@@ -299,7 +299,7 @@ TABLE: dict[str, tuple[Part, ...]] = {
         (
             "isSequential:boolean behavior:None|One|All|Complex oneBehaviorEventRef:@EventDefinition "
             "noneBehaviorEventRef:@EventDefinition",
-            "loopCardinality?=expression loopDataInputRef?@~ItemAware loopDataOutputRef?@~ItemAware "
+            "loopCardinality?=expression loopDataInputRef?@~~ItemAware loopDataOutputRef?@~~ItemAware "
             "inputDataItem? outputDataItem? complexBehaviorDefinition* completionCondition?=expression",
         ),
     ),
@@ -368,14 +368,14 @@ TABLE: dict[str, tuple[Part, ...]] = {
     "compensateEventDefinition": (_BASE, ("waitForCompletion:boolean activityRef:@Activity", "")),
     "conditionalEventDefinition": (_BASE, ("", "condition=expression")),
     # Several engines read an undeclared errorRef as the error code, an undeclared signalRef as its name.
-    "errorEventDefinition": (_BASE, ("errorRef:@~error", "")),
+    "errorEventDefinition": (_BASE, ("errorRef:@~~error", "")),
     "escalationEventDefinition": (_BASE, ("escalationRef:@escalation", "")),
     "linkEventDefinition": (
         _BASE,
         ("name+", "source*@~linkEventDefinition,Event target?@~linkEventDefinition,Event"),
     ),
     "messageEventDefinition": (_BASE, _MESSAGE, ("", "operationRef?@operation")),
-    "signalEventDefinition": (_BASE, ("signalRef:@~signal", "")),
+    "signalEventDefinition": (_BASE, ("signalRef:@~~signal", "")),
     "terminateEventDefinition": (_BASE,),
     "timerEventDefinition": (
         _BASE,

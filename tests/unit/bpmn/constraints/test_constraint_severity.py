@@ -242,3 +242,57 @@ def test_a_process_that_is_not_run_may_have_flows_that_are_not_immediate() -> No
 
     assert errors(process(body)) == {"FLOW_NOT_IMMEDIATE"}
     assert errors(process(body, "")) == set()
+
+
+IO = (
+    '<bpmn:task id="t"><bpmn:ioSpecification><bpmn:dataInput id="i"/><bpmn:inputSet>'
+    "<bpmn:dataInputRefs>i</bpmn:dataInputRefs></bpmn:inputSet><bpmn:outputSet/></bpmn:ioSpecification>"
+    "<bpmn:dataInputAssociation><bpmn:sourceRef>{}</bpmn:sourceRef><bpmn:targetRef>{}</bpmn:targetRef>"
+    "</bpmn:dataInputAssociation></bpmn:task>"
+)
+OWNER = '<bpmn:userTask id="t"><bpmn:potentialOwner><bpmn:resourceRef>{}</bpmn:resourceRef></bpmn:potentialOwner></bpmn:userTask>'
+ELSEWHERE = '<bpmn:dataObject id="o"/><bpmn:task id="u"/>'
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        (IO, ("o", "u")),
+        (IO, ("u", "i")),
+        (OWNER, ("u",)),
+        ('<bpmn:group id="g" categoryValueRef="{}"/>', ("u",)),
+        ("<bpmn:supports>{}</bpmn:supports>", ("u",)),
+    ],
+)
+def test_where_a_reference_may_dangle_it_does_not_lead_to_another_kind(
+    body: str, wrong: tuple[str, ...]
+) -> None:
+    assert errors(process(ELSEWHERE + body.format(*wrong))) == {"WRONG_REFERENCE"}
+    assert errors(process(ELSEWHERE + body.format(*wrong), "")) == set()
+    assert errors(process(ELSEWHERE + body.format("gone", "gone"))) == set()
+
+
+def test_a_collaboration_that_defines_is_no_message() -> None:
+    with_message = '<bpmn:message id="m"/>' + process(
+        "", 'isExecutable="true" definitionalCollaborationRef="m"'
+    )
+
+    assert errors(with_message) == {"WRONG_REFERENCE"}
+
+
+def test_a_data_association_may_end_at_the_activity_itself() -> None:
+    assert errors(process(ELSEWHERE + IO.format("o", "t"))) == set()
+
+
+def test_a_link_names_no_other_event() -> None:
+    body = (
+        '<bpmn:startEvent id="s"/><bpmn:endEvent id="e"/><bpmn:sequenceFlow id="f" sourceRef="s" targetRef="x"/>'
+        '<bpmn:intermediateThrowEvent id="x"><bpmn:linkEventDefinition id="l" name="n"><bpmn:target>{}</bpmn:target>'
+        "</bpmn:linkEventDefinition></bpmn:intermediateThrowEvent>"
+        '<bpmn:intermediateCatchEvent id="c"><bpmn:linkEventDefinition id="k" name="m"><bpmn:source>{}</bpmn:source>'
+        "</bpmn:linkEventDefinition></bpmn:intermediateCatchEvent>"
+        '<bpmn:sequenceFlow id="h" sourceRef="c" targetRef="e"/>'
+    )
+
+    assert errors(process(body.format("e", "s"))) == {"WRONG_REFERENCE", "LINK_WITHOUT_PARTNER"}
+    assert errors(process(body.format("c", "x"))) == errors(process(body.format("k", "l"))) == set()
