@@ -14,7 +14,7 @@ from bpm_engine.bpmn.constraints.facts import (
     named,
     text_in,
 )
-from bpm_engine.bpmn.constraints.items import item_of, same_item, same_items
+from bpm_engine.bpmn.constraints.items import has_classes, item_of, same_item, same_items
 from bpm_engine.bpmn.schema import GROUPS
 from bpm_engine.problems import error
 
@@ -70,9 +70,17 @@ def _agree(facts: Facts, at: Element, data: Element | None, carrier: Element | N
     """Report data whose item differs from that of the message (signal, …) that carries it."""
     if data is None or carrier is None:
         return
+    if name_of(at) in GROUPS["Activity"] and _lacks_item(facts, data, carrier):
+        message = f"{named(data)} has no item definition, and {named(carrier)} has one"
+        facts.report(ITEM_MISMATCH, at, message, Scrutiny.EXECUTABLE)
     if not same_item(facts, item_of(facts, data), item_of(facts, carrier)):
         message = f"{named(data)} and {named(carrier)} have different item definitions"
         facts.report(ITEM_MISMATCH, at, message, Scrutiny.EXECUTABLE)
+
+
+def _lacks_item(facts: Facts, data: Element, carrier: Element) -> bool:
+    """What a task sends or receives has the item of the message (10.3.3)."""
+    return not data.get("itemSubjectRef") and item_of(facts, carrier) is not None and not has_classes(facts)
 
 
 def _referred(facts: Facts, element: Element | None, name: str) -> Element | None:

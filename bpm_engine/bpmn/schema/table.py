@@ -114,7 +114,7 @@ _DATA_ASSOCIATION = (
     "",
     "sourceRef*@~ItemAware targetRef@~ItemAware transformation?=expression assignment*",
 )
-_OPERATION = ("implementation operationRef:@operation", "")
+_OPERATION = ("implementation:uri operationRef:@operation", "")
 _MESSAGE = ("messageRef:@message", "")
 
 
@@ -251,10 +251,10 @@ TABLE: dict[str, tuple[Part, ...]] = {
         ),
     ),
     "globalTask": (_BASE, _CALLABLE, ("", "ResourceRole*")),
-    "globalUserTask": (_BASE, _CALLABLE, ("implementation", "ResourceRole* rendering*")),
+    "globalUserTask": (_BASE, _CALLABLE, ("implementation:uri", "ResourceRole* rendering*")),
     "globalManualTask": (_BASE, _CALLABLE, ("", "ResourceRole*")),
     "globalScriptTask": (_BASE, _CALLABLE, ("scriptLanguage", "ResourceRole* script?")),
-    "globalBusinessRuleTask": (_BASE, _CALLABLE, ("implementation", "ResourceRole*")),
+    "globalBusinessRuleTask": (_BASE, _CALLABLE, ("implementation:uri", "ResourceRole*")),
     "laneSet": (_BASE, ("name", "lane*")),
     "lane": (
         _BASE,
@@ -265,14 +265,14 @@ TABLE: dict[str, tuple[Part, ...]] = {
     "serviceTask": (*_TASK, _OPERATION),
     "sendTask": (*_TASK, _OPERATION, _MESSAGE),
     "receiveTask": (*_TASK, _OPERATION, _MESSAGE, ("instantiate:boolean", "")),
-    "userTask": (*_TASK, ("implementation", "rendering*")),
+    "userTask": (*_TASK, ("implementation:uri", "rendering*")),
     "manualTask": _TASK,
     "scriptTask": (*_TASK, ("scriptFormat", "script?")),
-    "businessRuleTask": (*_TASK, ("implementation", "")),
+    "businessRuleTask": (*_TASK, ("implementation:uri", "")),
     "rendering": (_LOOSE,),
     "script": (_LOOSE,),
     "subProcess": _SUBPROCESS,
-    "transaction": (*_SUBPROCESS, ("method", "")),
+    "transaction": (*_SUBPROCESS, ("method:uri", "")),
     "adHocSubProcess": (
         *_SUBPROCESS,
         (
@@ -299,7 +299,7 @@ TABLE: dict[str, tuple[Part, ...]] = {
         (
             "isSequential:boolean behavior:None|One|All|Complex oneBehaviorEventRef:@EventDefinition "
             "noneBehaviorEventRef:@EventDefinition",
-            "loopCardinality?=expression loopDataInputRef?@~~ItemAware loopDataOutputRef?@~~ItemAware "
+            "loopCardinality?=expression loopDataInputRef?@~ItemAware loopDataOutputRef?@~ItemAware "
             "inputDataItem? outputDataItem? complexBehaviorDefinition* completionCondition?=expression",
         ),
     ),

@@ -296,3 +296,48 @@ def test_a_link_names_no_other_event() -> None:
 
     assert errors(process(body.format("e", "s"))) == {"WRONG_REFERENCE", "LINK_WITHOUT_PARTNER"}
     assert errors(process(body.format("c", "x"))) == errors(process(body.format("k", "l"))) == set()
+
+
+@pytest.mark.parametrize("kind", ["error", "escalation"])
+def test_what_is_thrown_has_a_code(kind: str) -> None:
+    body = (
+        '<bpmn:startEvent id="s"/><bpmn:sequenceFlow id="f" sourceRef="s" targetRef="e"/>'
+        f'<bpmn:endEvent id="e"><bpmn:{kind}EventDefinition {kind}Ref="x"/></bpmn:endEvent>'
+    )
+    without, with_code = f'<bpmn:{kind} id="x" name="X"/>', f'<bpmn:{kind} id="x" {kind}Code="X"/>'
+
+    assert errors(without + process(body)) == {f"{kind.upper()}_CODE_MISSING"}
+    assert errors(without + process(body, "")) == errors(with_code + process(body)) == set()
+
+
+ITEM = '<bpmn:itemDefinition id="i" structureRef="text"/><bpmn:message id="m" name="m" itemRef="i"/>'
+SENT = (
+    '<bpmn:sendTask id="t" messageRef="m"><bpmn:ioSpecification><bpmn:dataInput id="d" {}/><bpmn:inputSet>'
+    "<bpmn:dataInputRefs>d</bpmn:dataInputRefs></bpmn:inputSet><bpmn:outputSet/></bpmn:ioSpecification></bpmn:sendTask>"
+)
+
+
+def test_what_is_sent_has_the_item_of_its_message() -> None:
+    assert errors(ITEM + process(SENT.format(""))) == {"ITEM_MISMATCH"}
+    assert (
+        errors(ITEM + process(SENT.format("")), 'targetNamespace="urn:t" typeLanguage="http://java"') == set()
+    )
+    assert errors(ITEM + process(SENT.format('itemSubjectRef="i"'))) == set()
+    assert errors('<bpmn:message id="m" name="m"/>' + process(SENT.format(""))) == set()
+
+
+def test_a_collection_is_no_item_definition() -> None:
+    loop = (
+        '<bpmn:task id="t"><bpmn:multiInstanceLoopCharacteristics><bpmn:loopDataInputRef>{}</bpmn:loopDataInputRef>'
+        "</bpmn:multiInstanceLoopCharacteristics></bpmn:task>"
+    )
+
+    assert errors(ITEM + process(loop.format("i"))) == {"WRONG_REFERENCE"}
+    assert errors(ITEM + process(loop.format("variable"))) == set()
+
+
+@pytest.mark.parametrize(("method", "expected"), [("_invalid!$%", {"BAD_VALUE"}), ("##Compensate", set())])
+def test_the_method_of_a_transaction_is_a_uri(method: str, expected: set[str]) -> None:
+    inside = f'<bpmn:transaction id="t" method="{method}"><bpmn:task id="u"/></bpmn:transaction>'
+
+    assert errors(process(inside)) == expected
