@@ -366,7 +366,7 @@ TABLE: dict[str, tuple[Part, ...]] = {
     "implicitThrowEvent": (*_NODE, _THROWING),
     "cancelEventDefinition": (_BASE,),
     "compensateEventDefinition": (_BASE, ("waitForCompletion:boolean activityRef:@Activity", "")),
-    "conditionalEventDefinition": (_BASE, ("", "condition=expression")),
+    "conditionalEventDefinition": (_BASE, ("", "condition?=expression")),
     # Several engines read an undeclared errorRef as the error code, an undeclared signalRef as its name.
     "errorEventDefinition": (_BASE, ("errorRef:@~~error", "")),
     "escalationEventDefinition": (_BASE, ("escalationRef:@escalation", "")),
