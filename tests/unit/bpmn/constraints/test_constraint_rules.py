@@ -44,6 +44,7 @@ BOUNDARY = '<boundaryEvent id="b" attachedToRef="t" cancelActivity="{cancel}">{i
 TIMER = '<timerEventDefinition><timeDuration xsi:type="tFormalExpression">PT1S</timeDuration></timerEventDefinition>'
 CONDITION = '<conditionExpression xsi:type="tFormalExpression">a &gt; 1</conditionExpression>'
 ITEMS = '<itemDefinition id="i1" structureRef="a"/><itemDefinition id="i2" structureRef="b"/>'
+SECOND = '<boundaryEvent id="b2" attachedToRef="t">{}</boundaryEvent><endEvent id="x2"/><sequenceFlow id="f2" sourceRef="b2" targetRef="x2"/>'
 SERVICE = '<interface id="i" name="i"><operation id="o" name="o"><inMessageRef>n</inMessageRef></operation></interface><message id="n"/>'
 GATEWAY_TARGETS = f'<intermediateCatchEvent id="c1">{TIMER}</intermediateCatchEvent>' + "{second}"
 
@@ -51,6 +52,18 @@ GATEWAY_TARGETS = f'<intermediateCatchEvent id="c1">{TIMER}</intermediateCatchEv
 def boundary(inside: str, cancel: str = "true", leads: bool = True) -> str:
     way_out = '<endEvent id="x"/>' + flow("b", "x") if leads else ""
     return SIMPLE + BOUNDARY.format(cancel=cancel, inside=inside) + way_out
+
+
+def undone(*triggers: str) -> str:
+    """A sub-process with a compensation handler at its boundary and an event sub-process per trigger inside."""
+    inside = "".join(
+        f'<subProcess id="i{n}" triggeredByEvent="true"><startEvent id="is{n}">{each}</startEvent>'
+        f'<endEvent id="ie{n}"/>{flow(f"is{n}", f"ie{n}")}</subProcess>'
+        for n, each in enumerate(triggers)
+    )
+    at_boundary = '<boundaryEvent id="b" attachedToRef="m"><compensateEventDefinition/></boundaryEvent>'
+    handler = '<task id="h" isForCompensation="true"/><association sourceRef="b" targetRef="h"/>'
+    return middle(f'<subProcess id="m"><task id="t"/>{inside}</subProcess>') + at_boundary + handler
 
 
 def all_needed(inside: str) -> str:
@@ -381,6 +394,13 @@ CASES: dict[str, tuple[str, str]] = {
         process(boundary("<compensateEventDefinition/>", leads=False)
                 + '<task id="h" isForCompensation="true"/><association sourceRef="b" targetRef="h"/>'),
     ),
+    "CAUGHT_TWICE": (
+        process(boundary('<errorEventDefinition errorRef="x"/>') + SECOND.format('<errorEventDefinition errorRef="y"/>'),
+                '<error id="x" errorCode="X"/><error id="y" errorCode="X"/>'),
+        process(boundary('<errorEventDefinition errorRef="x"/>') + SECOND.format("<errorEventDefinition/>"),
+                '<error id="x" errorCode="X"/>'),
+    ),
+    "COMPENSATION_HANDLED_TWICE": (process(undone(TIMER, "<compensateEventDefinition/>")), process(undone(TIMER))),
     "COMPENSATION_HANDLER_UNMARKED": (
         process(boundary("<compensateEventDefinition/>", leads=False)
                 + '<task id="h"/><association sourceRef="b" targetRef="h"/>'),

@@ -341,3 +341,21 @@ def test_the_method_of_a_transaction_is_a_uri(method: str, expected: set[str]) -
     inside = f'<bpmn:transaction id="t" method="{method}"><bpmn:task id="u"/></bpmn:transaction>'
 
     assert errors(process(inside)) == expected
+
+
+CAUGHT = (
+    '<bpmn:subProcess id="{0}" triggeredByEvent="true"><bpmn:startEvent id="{0}s" isInterrupting="false">'
+    '<bpmn:escalationEventDefinition {1}/></bpmn:startEvent><bpmn:endEvent id="{0}e"/>'
+    '<bpmn:sequenceFlow id="{0}f" sourceRef="{0}s" targetRef="{0}e"/></bpmn:subProcess>'
+)
+
+
+def test_what_is_thrown_is_caught_once_in_a_scope() -> None:
+    codes = "".join(f'<bpmn:escalation id="{each}" escalationCode="{each.upper()}"/>' for each in ("x", "y"))
+    x, y, every = 'escalationRef="x"', 'escalationRef="y"', ""
+
+    def found(*caught: str) -> set[str]:
+        return errors(codes + process("".join(CAUGHT.format(f"c{n}", each) for n, each in enumerate(caught))))
+
+    assert found(x, x) == found(every, y, every) == {"CAUGHT_TWICE"}
+    assert found(x, y, every) == set()
