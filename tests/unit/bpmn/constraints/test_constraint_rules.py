@@ -488,8 +488,8 @@ CASES: dict[str, tuple[str, str]] = {
         process(timer("<timeDate>2024-04-30T10:00Z</timeDate>")),
     ),
     "COLLECTION_MISMATCH": (
-        process('<dataObject id="d" itemSubjectRef="i" isCollection="false"/>', '<itemDefinition id="i" isCollection="true"/>'),
         process('<dataObject id="d" itemSubjectRef="i"/>', '<itemDefinition id="i" isCollection="true"/>'),
+        process('<dataObject id="d" itemSubjectRef="i" isCollection="true"/>', '<itemDefinition id="i"/>'),
     ),
     "DATA_NOT_IN_SET": (
         sets('<dataInput id="d"/><inputSet/><outputSet/>'),
