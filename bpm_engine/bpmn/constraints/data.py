@@ -74,7 +74,7 @@ def check_data(facts: Facts) -> None:
 
 
 def _check_collection(facts: Facts, element: Element) -> None:
-    """Data is no collection unless it says so (10.4.1). Several tools say it there alone; jBPM says it nowhere."""
+    """Data is no collection unless it says so (10.4.1). Several tools say it there alone, jBPM nowhere."""
     item = facts.resolve(element.get("itemSubjectRef"))
     if item is None or not item.get("isCollection"):
         return

@@ -75,7 +75,9 @@ def _agree(facts: Facts, at: Element, data: Element | None, carrier: Element | N
         facts.report(ITEM_MISMATCH, at, message, Scrutiny.EXECUTABLE)
     if not same_item(facts, item_of(facts, data), item_of(facts, carrier)):
         message = f"{named(data)} and {named(carrier)} have different item definitions"
-        facts.report(ITEM_MISMATCH, at, message, Scrutiny.EXECUTABLE)
+        # No process says whether a global task is meant to be executed; none means it is not.
+        outside = facts.process_of.get(at) is None
+        facts.report(ITEM_MISMATCH, at, message, Scrutiny.RUNNABLE if outside else Scrutiny.EXECUTABLE)
 
 
 def _lacks_item(facts: Facts, data: Element, carrier: Element) -> bool:
@@ -209,3 +211,14 @@ def _check_loop(facts: Facts, loop: Element) -> None:
         kind = item_of(facts, collection)
         if kind is not None and is_true(kind, "isCollection"):
             _agree(facts, loop, item, collection)
+            _check_scalar(facts, loop, item, kind)
+
+
+def _check_scalar(facts: Facts, loop: Element, item: Element, collection: Element) -> None:
+    """An item of texts is a text, not texts again (10.3.8)."""
+    own = item_of(facts, item)
+    if own is None or not is_true(own, "isCollection") or has_classes(facts):
+        return
+    if own is collection or own.get("structureRef") == collection.get("structureRef"):
+        message = f"{named(item)} is as much a collection as what it is an item of"
+        facts.report(ITEM_MISMATCH, loop, message, Scrutiny.EXECUTABLE)

@@ -359,3 +359,38 @@ def test_what_is_thrown_is_caught_once_in_a_scope() -> None:
 
     assert found(x, x) == found(every, y, every) == {"CAUGHT_TWICE"}
     assert found(x, y, every) == set()
+
+
+ITEMS = (
+    '<bpmn:itemDefinition id="texts" structureRef="text" isCollection="true"/>'
+    '<bpmn:itemDefinition id="text" structureRef="text"/><bpmn:itemDefinition id="number" structureRef="number"/>'
+)
+
+
+@pytest.mark.parametrize(("item", "expected"), [("texts", {"ITEM_MISMATCH"}), ("text", set())])
+def test_an_item_of_a_collection_is_no_collection(item: str, expected: set[str]) -> None:
+    body = (
+        '<bpmn:task id="t"><bpmn:ioSpecification><bpmn:dataInput id="d" isCollection="true" itemSubjectRef="texts"/>'
+        "<bpmn:inputSet><bpmn:dataInputRefs>d</bpmn:dataInputRefs></bpmn:inputSet><bpmn:outputSet/></bpmn:ioSpecification>"
+        "<bpmn:multiInstanceLoopCharacteristics><bpmn:loopDataInputRef>d</bpmn:loopDataInputRef>"
+        f'<bpmn:inputDataItem id="i" itemSubjectRef="{item}"/></bpmn:multiInstanceLoopCharacteristics></bpmn:task>'
+    )
+
+    assert errors(ITEMS + process(body)) == expected
+
+
+@pytest.mark.parametrize(("item", "expected"), [("number", {"ITEM_MISMATCH"}), ("text", set())])
+def test_a_global_task_agrees_with_the_operation_it_is_bound_to(item: str, expected: set[str]) -> None:
+    service = (
+        '<bpmn:message id="m" itemRef="text"/><bpmn:interface id="i" name="i"><bpmn:operation id="o" name="o">'
+        "<bpmn:inMessageRef>m</bpmn:inMessageRef></bpmn:operation></bpmn:interface>"
+    )
+    task = (
+        '<bpmn:globalTask id="g"><bpmn:supportedInterfaceRef>i</bpmn:supportedInterfaceRef><bpmn:ioSpecification>'
+        f'<bpmn:dataInput id="d" itemSubjectRef="{item}"/><bpmn:dataOutput id="r"/>'
+        "<bpmn:inputSet><bpmn:dataInputRefs>d</bpmn:dataInputRefs></bpmn:inputSet>"
+        "<bpmn:outputSet><bpmn:dataOutputRefs>r</bpmn:dataOutputRefs></bpmn:outputSet></bpmn:ioSpecification>"
+        '<bpmn:ioBinding operationRef="o" inputDataRef="d" outputDataRef="r"/></bpmn:globalTask>'
+    )
+
+    assert errors(ITEMS + service + task) == expected
