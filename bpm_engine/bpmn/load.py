@@ -35,8 +35,8 @@ NOT_EXECUTABLE = warning(
 # The XML shows these already, with better words; the compiler repeats them for who calls it alone.
 _SAID_BEFORE: dict[str, frozenset[str]] = {
     "TIMER_FORMAT": frozenset({"TIMER_VALUE_INVALID"}),
-    "TIMER_WITHOUT_TIME": frozenset({"TIMER_VALUES", "MISSING_CHILD"}),
-    "CONDITION_EVENT_EMPTY": frozenset({"EXPRESSION_EMPTY", "MISSING_CHILD"}),
+    "TIMER_WITHOUT_TIME": frozenset({"TIMER_VALUES"}),
+    "CONDITION_EVENT_EMPTY": frozenset({"EXPRESSION_EMPTY"}),
     "EVENT_WITHOUT_TRIGGER": frozenset({"EVENT_DEFINITION_MISSING"}),
     "REPETITION_WITHOUT_COUNT": frozenset({"MULTI_INSTANCE_WITHOUT_COUNT"}),
     "MESSAGE_UNNAMED": frozenset({"MESSAGE_NOT_NAMED", "MESSAGE_MISSING"}),
@@ -106,27 +106,32 @@ def _graphs(
         *((None, *compile_global_task(task, definitions)) for task in definitions.global_tasks.values()),
     ]
     for process, graph, problems in compiled:
-        found = list(said.new(problems))
+        found = list(problems)
         if graph:
             found += check_graph(graph)
             found += check_support(graph) if support else ()
         if graph and soundness and not Findings([*findings.problems, *found]).errors:
             found += check_soundness(graph)
         judged, found = _judged(process, graph, found) if process else (graph, found)
-        findings.extend(found)
+        findings.extend(said.new(found))
         if judged:
             yield judged
 
 
 class _Said:
-    """What the earlier checks reported, so that one mistake is one problem."""
+    """What the earlier checks reported, so that one mistake is one problem. A warning hides no error."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self._places: set[tuple[str, str | int]] = set()
+        self._places: set[tuple[Severity, str, str | int]] = set()
         self._any_error = False
         for problem in problems:
             self._any_error = self._any_error or problem.severity is Severity.ERROR
-            self._places |= {(problem.code, place) for place in (problem.element_id, problem.line) if place}
+            self._places |= {
+                (severity, problem.code, place)
+                for severity in {problem.severity, Severity.WARNING}
+                for place in (problem.element_id, problem.line)
+                if place
+            }
 
     def new(self, problems: Iterable[Problem]) -> Iterator[Problem]:
         return (problem for problem in problems if not self._is_said(problem))
@@ -136,7 +141,7 @@ class _Said:
             return self._any_error
         places = [place for place in (problem.element_id, problem.line) if place]
         codes = _SAID_BEFORE.get(problem.code, frozenset())
-        return any((code, place) in self._places for code in codes for place in places)
+        return any((problem.severity, code, place) in self._places for code in codes for place in places)
 
 
 def _judged(

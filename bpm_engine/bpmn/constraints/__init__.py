@@ -8,6 +8,7 @@ constraints that the specification states in prose, by topic. What needs the com
 from __future__ import annotations
 
 from bpm_engine.bpmn.constraints.activities import check_activities
+from bpm_engine.bpmn.constraints.catchers import check_catchers
 from bpm_engine.bpmn.constraints.collaboration import check_collaboration
 from bpm_engine.bpmn.constraints.compensation import check_compensation
 from bpm_engine.bpmn.constraints.connections import check_connections
@@ -30,6 +31,7 @@ _CHECKS = (
     check_flows,
     check_connections,
     check_events,
+    check_catchers,
     check_links,
     check_event_gateways,
     check_compensation,

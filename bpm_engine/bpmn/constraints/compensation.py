@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from bpm_engine.bpmn.constraints.facts import Element, Facts, Scrutiny, is_true, name_of, named
+from bpm_engine.bpmn.constraints.facts import (
+    Element,
+    Facts,
+    Scrutiny,
+    children,
+    is_true,
+    name_of,
+    named,
+)
 from bpm_engine.bpmn.schema import GROUPS
 from bpm_engine.problems import error
 
@@ -18,6 +26,11 @@ COMPENSATION_HANDLER_UNMARKED = error(
     "The activity that a compensation boundary event leads to is marked isForCompensation (10.7.1).",
     "Set isForCompensation on the handler.",
 )
+COMPENSATION_HANDLED_TWICE = error(
+    "COMPENSATION_HANDLED_TWICE",
+    "A sub-process is undone from inside, by an event sub-process, or by a handler at its boundary (10.7.1).",
+    "Remove one of the two; only the handler at the boundary would ever run.",
+)
 
 
 def check_compensation(facts: Facts) -> None:
@@ -25,6 +38,7 @@ def check_compensation(facts: Facts) -> None:
     for event in facts.by_name["boundaryEvent"]:
         if "compensate" in facts.triggers(event):
             _check_handler(facts, event, partners[event])
+            _check_inside(facts, event)
 
 
 def _partners(facts: Facts) -> dict[Element, list[Element]]:
@@ -47,3 +61,16 @@ def _check_handler(facts: Facts, event: Element, partners: list[Element]) -> Non
         if not is_true(handler, "isForCompensation"):
             message = f"{named(handler)} compensates for {named(event)} and is not marked isForCompensation"
             facts.report(COMPENSATION_HANDLER_UNMARKED, handler, message, Scrutiny.RUNNABLE)
+
+
+def _check_inside(facts: Facts, event: Element) -> None:
+    host = facts.resolve(event.get("attachedToRef"))
+    if host is None:
+        return
+    for inside in children(host, *GROUPS["Subprocess"]):
+        starts = children(inside, "startEvent") if is_true(inside, "triggeredByEvent") else ()
+        if any("compensate" in facts.triggers(start) for start in starts):
+            message = (
+                f"{named(event)} has a handler for {named(host)}, which undoes itself in {named(inside)}"
+            )
+            facts.report(COMPENSATION_HANDLED_TWICE, event, message, Scrutiny.RUNNABLE)

@@ -15,7 +15,7 @@ from bpm_engine.bpmn.constraints.facts import (
     named,
     text_in,
 )
-from bpm_engine.bpmn.constraints.items import item_of, same_item
+from bpm_engine.bpmn.constraints.items import has_classes, item_of, same_item
 from bpm_engine.bpmn.document import JBPM
 from bpm_engine.bpmn.schema import GROUPS
 from bpm_engine.problems import error, warning
@@ -74,8 +74,11 @@ def check_data(facts: Facts) -> None:
 
 
 def _check_collection(facts: Facts, element: Element) -> None:
+    """Data is no collection unless it says so (10.4.1). Several tools say it there alone, jBPM nowhere."""
     item = facts.resolve(element.get("itemSubjectRef"))
-    if item is None or not element.get("isCollection") or not item.get("isCollection"):
+    if item is None or not item.get("isCollection"):
+        return
+    if not element.get("isCollection") and has_classes(facts):
         return
     if is_true(element, "isCollection") != is_true(item, "isCollection"):
         message = f"{named(element)} and {named(item)} differ in isCollection"

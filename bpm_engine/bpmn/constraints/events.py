@@ -248,4 +248,4 @@ def _check_code(facts: Facts, event: Element, definition: Element, kind: str) ->
         facts.report(rule, event, f"{named(event)} throws without naming its {kind}", Scrutiny.EXECUTABLE)
     elif target is not None and not target.get(f"{kind}Code"):
         message = f"{named(event)} throws the {kind} {reference!r}, which has no {kind}Code"
-        facts.warn(rule, event, message)
+        facts.report(rule, event, message, Scrutiny.EXECUTABLE)

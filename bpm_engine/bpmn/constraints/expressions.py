@@ -12,6 +12,7 @@ from bpm_engine.bpmn.constraints.facts import (
     Element,
     Facts,
     Scrutiny,
+    child,
     children,
     has_vendor_content,
     name_of,
@@ -93,6 +94,9 @@ def check_expressions(facts: Facts) -> None:
         if not text_in(expression) and not has_vendor_content(expression):
             message = f"the {name_of(expression)} of {_around(expression)} is empty"
             facts.report(EXPRESSION_EMPTY, expression, message, _scrutiny_of(expression))
+    for event in facts.by_name["conditionalEventDefinition"]:
+        if child(event, "condition") is None and not has_vendor_content(event):
+            facts.report(EXPRESSION_EMPTY, event, f"{_around(event)} has no condition", Scrutiny.EXECUTABLE)
     for timer in facts.by_name["timerEventDefinition"]:
         _check_timer(facts, timer)
 

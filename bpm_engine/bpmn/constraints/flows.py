@@ -19,7 +19,7 @@ FLOW_CROSSES_SCOPE = error(
     "A sequence flow stays inside its process or sub-process (BPMN 2.0.2, 7.6.1 and 10.3.5).",
     "Connect to the sub-process itself, or use a message flow between pools.",
 )
-FLOW_NOT_IMMEDIATE = warning(
+FLOW_NOT_IMMEDIATE = error(
     "FLOW_NOT_IMMEDIATE",
     "Nothing happens between the ends of a flow that is executed: isImmediate is not false (8.4.13).",
     "Leave isImmediate out.",
@@ -71,7 +71,7 @@ def check_flows(facts: Facts) -> None:
         _check_ends(facts, flow)
         if flow.get("isImmediate") in ("false", "0"):
             message = f"{named(flow)} lets other activities happen in between"
-            facts.report(FLOW_NOT_IMMEDIATE, flow, message)
+            facts.report(FLOW_NOT_IMMEDIATE, flow, message, Scrutiny.EXECUTABLE)
         if child(flow, "conditionExpression") is not None:
             _check_condition(facts, flow)
     _check_listings(facts)

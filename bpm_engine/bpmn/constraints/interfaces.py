@@ -14,7 +14,7 @@ from bpm_engine.bpmn.constraints.facts import (
     named,
     text_in,
 )
-from bpm_engine.bpmn.constraints.items import item_of, same_item, same_items
+from bpm_engine.bpmn.constraints.items import has_classes, item_of, same_item, same_items
 from bpm_engine.bpmn.schema import GROUPS
 from bpm_engine.problems import error
 
@@ -22,6 +22,16 @@ OPERATION_WITHOUT_IO = error(
     "OPERATION_WITHOUT_IO",
     "A task that calls a web service operation has one input set and at most one output set (10.3.3).",
     "Add an ioSpecification with one input set for the message to send.",
+)
+MESSAGE_DATA_SURPLUS = error(
+    "MESSAGE_DATA_SURPLUS",
+    "A task sends one data input as its message, or receives its message as one data output (10.3.3).",
+    "Keep the data that the message carries.",
+)
+SERVICE_NOT_BOUND = error(
+    "SERVICE_NOT_BOUND",
+    "What is offered as a service binds its data to an operation of that service (10.4.2).",
+    "Add an ioBinding, or remove supportedInterfaceRef.",
 )
 EVENT_DATA_MISSING = error(
     "EVENT_DATA_MISSING",
@@ -48,6 +58,8 @@ def check_interfaces(facts: Facts) -> None:
     for event in facts.each("Event"):
         _check_event(facts, event)
     _check_calls(facts)
+    for offered in facts.each("Callable"):
+        _check_service(facts, offered)
     for binding in facts.by_name["ioBinding"]:
         _check_binding(facts, binding)
     for loop in facts.by_name["multiInstanceLoopCharacteristics"]:
@@ -58,9 +70,19 @@ def _agree(facts: Facts, at: Element, data: Element | None, carrier: Element | N
     """Report data whose item differs from that of the message (signal, …) that carries it."""
     if data is None or carrier is None:
         return
+    if name_of(at) in GROUPS["Activity"] and _lacks_item(facts, data, carrier):
+        message = f"{named(data)} has no item definition, and {named(carrier)} has one"
+        facts.report(ITEM_MISMATCH, at, message, Scrutiny.EXECUTABLE)
     if not same_item(facts, item_of(facts, data), item_of(facts, carrier)):
         message = f"{named(data)} and {named(carrier)} have different item definitions"
-        facts.report(ITEM_MISMATCH, at, message, Scrutiny.EXECUTABLE)
+        # No process says whether a global task is meant to be executed; none means it is not.
+        outside = facts.process_of.get(at) is None
+        facts.report(ITEM_MISMATCH, at, message, Scrutiny.RUNNABLE if outside else Scrutiny.EXECUTABLE)
+
+
+def _lacks_item(facts: Facts, data: Element, carrier: Element) -> bool:
+    """What a task sends or receives has the item of the message (10.3.3)."""
+    return not data.get("itemSubjectRef") and item_of(facts, carrier) is not None and not has_classes(facts)
 
 
 def _referred(facts: Facts, element: Element | None, name: str) -> Element | None:
@@ -83,6 +105,8 @@ def _check_task(facts: Facts, task: Element) -> None:
     if operation is None and message_element is None:
         return
     _check_set_counts(facts, task, specification)
+    if message_element is not None:
+        _check_data_counts(facts, task, specification)
     inputs, outputs = children(specification, "dataInput"), children(specification, "dataOutput")
     sent = message_element if message_element is not None else _referred(facts, operation, "inMessageRef")
     if name_of(task) != "receiveTask" and inputs:
@@ -103,6 +127,14 @@ def _check_set_counts(facts: Facts, task: Element, specification: Element) -> No
         if count > 1:
             message = f"{named(task)} has {count} {name}s for one message"
             facts.report(OPERATION_WITHOUT_IO, task, message, Scrutiny.RUNNABLE)
+
+
+def _check_data_counts(facts: Facts, task: Element, specification: Element) -> None:
+    name = "dataOutput" if name_of(task) == "receiveTask" else "dataInput"
+    count = len(children(specification, name))
+    if count > 1:
+        message = f"{named(task)} has {count} {name}s for one message"
+        facts.report(MESSAGE_DATA_SURPLUS, task, message, Scrutiny.EXECUTABLE)
 
 
 # ------------------------------------------------------------------ events
@@ -157,6 +189,12 @@ def _check_calls(facts: Facts) -> None:
                 facts.report(CALL_DATA_MISMATCH, call, message, Scrutiny.EXECUTABLE)
 
 
+def _check_service(facts: Facts, offered: Element) -> None:
+    if child(offered, "supportedInterfaceRef") is not None and child(offered, "ioBinding") is None:
+        message = f"{named(offered)} is offered as a service and has no ioBinding"
+        facts.report(SERVICE_NOT_BOUND, offered, message, Scrutiny.RUNNABLE)
+
+
 def _check_binding(facts: Facts, binding: Element) -> None:
     operation = facts.resolve(binding.get("operationRef"))
     for attribute, reference in (("inputDataRef", "inMessageRef"), ("outputDataRef", "outMessageRef")):
@@ -173,3 +211,14 @@ def _check_loop(facts: Facts, loop: Element) -> None:
         kind = item_of(facts, collection)
         if kind is not None and is_true(kind, "isCollection"):
             _agree(facts, loop, item, collection)
+            _check_scalar(facts, loop, item, kind)
+
+
+def _check_scalar(facts: Facts, loop: Element, item: Element, collection: Element) -> None:
+    """An item of texts is a text, not texts again (10.3.8)."""
+    own = item_of(facts, item)
+    if own is None or not is_true(own, "isCollection") or has_classes(facts):
+        return
+    if own is collection or own.get("structureRef") == collection.get("structureRef"):
+        message = f"{named(item)} is as much a collection as what it is an item of"
+        facts.report(ITEM_MISMATCH, loop, message, Scrutiny.EXECUTABLE)

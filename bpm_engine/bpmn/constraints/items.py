@@ -34,7 +34,7 @@ def same_item(facts: Facts, first: Element | None, second: Element | None) -> bo
     """Unknown items agree with everything, and so do classes: a subtype is as good as its type."""
     if first is None or second is None or first is second:
         return True
-    if _types_are_classes(facts):
+    if has_classes(facts):
         return True
     return _key(first) == _key(second)
 
@@ -44,7 +44,7 @@ def same_items(facts: Facts, first: Iterable[Element | None], second: Iterable[E
     left, right = Counter(map(_key, first)), Counter(map(_key, second))
     if left.total() != right.total():
         return False
-    if _types_are_classes(facts):
+    if has_classes(facts):
         return True
     unknown_left, unknown_right = left.pop(None, 0), right.pop(None, 0)
     return (left - right).total() <= unknown_right and (right - left).total() <= unknown_left
@@ -54,7 +54,7 @@ def _key(item: Element | None) -> Hashable:
     return None if item is None else item.get("structureRef") or id(item)
 
 
-def _types_are_classes(facts: Facts) -> bool:
+def has_classes(facts: Facts) -> bool:
     """The structureRefs of jBPM are Java classes, with or without typeLanguage."""
     root = facts.document.root
     return "java" in (root.get("typeLanguage") or "").lower() or JBPM in root.nsmap.values()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from bpm_engine.bpmn.constraints.facts import Element, Facts, Scrutiny, children, name_of, named
+from bpm_engine.bpmn.constraints.references import WRONG_REFERENCE
+from bpm_engine.bpmn.schema import GROUPS
 from bpm_engine.problems import error, warning
 
 LINK_HAS_FLOW = error(
@@ -39,11 +41,22 @@ def check_links(facts: Facts) -> None:
     for event in dict.fromkeys(event for event, _ in throws):
         _check_flow(facts, event, facts.outgoing.get(event))
     _check_partners(facts, throws, catches)
+    linked = {element for pair in (*throws, *catches) for element in pair}
     for (event, definition), own, other in (
         *((pair, "target", "source") for pair in throws),
         *((pair, "source", "target") for pair in catches),
     ):
         _check_mutual(facts, event, definition, own, other)
+        _check_kind(facts, event, definition, own, linked)
+
+
+def _check_kind(facts: Facts, event: Element, definition: Element, own: str, linked: set[Element]) -> None:
+    """That it is a link or an event is known already; here that the event has a link."""
+    for reference in sorted(facts.references(definition, own)):
+        partner = facts.resolve(reference)
+        if partner is not None and name_of(partner) in GROUPS["Event"] and partner not in linked:
+            message = f"{named(event)} names {named(partner)} as its {own}, which is no link"
+            facts.report(WRONG_REFERENCE, event, message, Scrutiny.EXECUTABLE)
 
 
 def _check_mutual(facts: Facts, event: Element, definition: Element, own: str, other: str) -> None:
@@ -99,11 +112,12 @@ def _referred(
 ) -> set[Element]:
     """Events that are paired by `source` or `target` instead of by name, within one scope."""
     event_of = {definition: event for event, definition in (*throws, *catches)}
+    links = set(event_of.values())
     paired: set[Element] = set()
     for definition, event in event_of.items():
         for reference in children(definition, "source", "target"):
             target = facts.resolve((reference.text or "").strip())
             partner = None if target is None else event_of.get(target, target)
-            if partner is not None and partner.getparent() is event.getparent():
+            if partner in links and partner.getparent() is event.getparent():
                 paired |= {event, partner}
     return paired

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bpm_engine.bpmn.constraints.facts import Element, Facts, a, name_of, named
+from bpm_engine.bpmn.constraints.facts import Element, Facts, Scrutiny, a, name_of, named
 from bpm_engine.bpmn.document import XSD
 from bpm_engine.bpmn.schema import Reference
 from bpm_engine.problems import error, warning
@@ -73,7 +73,15 @@ def _report_wrong(
     kinds = sorted(reference.targets)
     wanted = f", not to {a(' or '.join(kinds))}" if len(kinds) <= _NAMED_TARGETS else ""
     message = f"{_owner(element, name)}: {name} refers to the {name_of(target)} {value!r}{wanted}"
-    if reference.dangling == "warning":
+    if reference.mistaken == "warning" or (
+        reference.mistaken == "executable" and _is_around(target, element)
+    ):
         facts.warn(WRONG_REFERENCE, element, message)
     else:
-        facts.report(WRONG_REFERENCE, element, message)
+        scrutiny = Scrutiny.EXECUTABLE if reference.mistaken == "executable" else Scrutiny.ALWAYS
+        facts.report(WRONG_REFERENCE, element, message, scrutiny)
+
+
+def _is_around(target: Element, element: Element) -> bool:
+    """Several tools let a data association end at the activity itself, not at its data."""
+    return any(each is target for each in element.iterancestors())

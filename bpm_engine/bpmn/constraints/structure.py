@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from bpm_engine.bpmn.constraints.facts import Element, Facts, a, is_true, name_of, named
+from bpm_engine.bpmn.constraints.facts import Element, Facts, Scrutiny, a, is_true, name_of, named
 from bpm_engine.bpmn.constraints.references import check_reference
 from bpm_engine.bpmn.document import BPMN, BPMNDI, XINCLUDE, text_of
 from bpm_engine.bpmn.schema import ELEMENTS, GROUPS, NAMES, Attribute, Child, ElementType
@@ -48,7 +48,7 @@ TOO_MANY = error(
 )
 BAD_VALUE = error(
     "BAD_VALUE",
-    "A value has its type: boolean, whole number, URI, or one of a list.",
+    "A value has its type: boolean, whole number, URI, media type, or one of a list.",
     "Write one of the allowed values.",
 )
 MULTIPLE_LOOP_MARKERS = error(
@@ -61,6 +61,7 @@ _PREFIX = f"{{{BPMN}}}"
 # Harmless wherever they stand: they say nothing that execution could get wrong.
 _IGNORABLE = frozenset({"incoming", "outgoing", "documentation", "extensionElements", "categoryValueRef"})
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
+_MEDIA_TYPE = re.compile(r"[^\s/]+/[^\s/]+(\s*;.*)?")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -190,6 +191,9 @@ def _check_value(facts: Facts, element: Element, name: str, value: str, attribut
             facts.report(BAD_VALUE, element, f"{named(element)}: {name}={value!r} is not a whole number")
         case "uri" if _BAD_ESCAPE.search(value):
             facts.report(BAD_VALUE, element, f"{named(element)}: {name}={value!r} is not a URI")
+        case "media" if value and not _MEDIA_TYPE.fullmatch(value):
+            message = f"{named(element)}: {name}={value!r} is not a media type such as text/plain"
+            facts.report(BAD_VALUE, element, message, Scrutiny.EXECUTABLE)
         case _:
             pass
 

@@ -12,8 +12,9 @@ from typing import Literal, TypeAlias
 
 from bpm_engine.bpmn.schema.table import GROUP_MEMBERS, TABLE, Part
 
-Simple: TypeAlias = Literal["text", "boolean", "integer", "uri", "enum", "reference"]
+Simple: TypeAlias = Literal["text", "boolean", "integer", "uri", "media", "enum", "reference"]
 Dangling: TypeAlias = Literal["error", "warning", "allowed"]
+Mistaken: TypeAlias = Literal["error", "executable", "warning"]  # "executable": an error where it is run
 Presence: TypeAlias = Literal["optional", "expected", "required"]
 
 
@@ -21,6 +22,7 @@ Presence: TypeAlias = Literal["optional", "expected", "required"]
 class Reference:
     targets: frozenset[str]  # local names; empty: any element
     dangling: Dangling
+    mistaken: Mistaken = "error"  # when it leads to an element of another kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ _OPEN = frozenset(
 _COUNTS: Mapping[str, tuple[int, int | None]] = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 _PRESENCE: Mapping[str, Presence] = {"!": "required", "+": "expected"}
 _DANGLING: Mapping[str, Dangling] = {"~": "warning", "?": "allowed"}
+_MISTAKEN: Mapping[str, Mistaken] = {"~": "executable", "~~": "warning"}
 
 
 def _members(names: str) -> frozenset[str]:
@@ -72,7 +75,8 @@ def _members(names: str) -> frozenset[str]:
 
 def _reference(text: str) -> Reference:
     dangling = _DANGLING.get(text[:1], "error")
-    return Reference(_members(text.lstrip("~?")), dangling)
+    mistaken = _MISTAKEN.get(text[: text.count("~")], "error")
+    return Reference(_members(text.lstrip("~?")), dangling, mistaken)
 
 
 def _attribute(word: str) -> tuple[str, Attribute]:
@@ -83,7 +87,7 @@ def _attribute(word: str) -> tuple[str, Attribute]:
     if "|" in kind:
         return name, Attribute("enum", presence, frozenset(kind.split("|")))
     match kind:
-        case "boolean" | "integer" | "uri":
+        case "boolean" | "integer" | "uri" | "media":
             return name, Attribute(kind, presence)
         case _:
             return name, Attribute("text", presence)

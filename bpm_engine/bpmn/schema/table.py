@@ -4,15 +4,15 @@ Written from clauses 7 to 11 of the specification. The structural checks come fr
 element that is not here does not exist. The notation, one line per fact:
 
     attributes  name                  free text             children  name    exactly one
-                name:boolean          also integer, uri                name?   at most one
+                name:boolean          also integer, uri, media         name?   at most one
                 name:A|B              one of these                     name*   any number
                 name:@process         refers to a process              name+   at least one
                 …!                    required                         name?=expression   of that type
                 …+                    required, often left out         name*@message      its text refers
 
 A name with a capital letter stands for a group (`FlowNode`). `@~` marks a reference that tools leave
-dangling or fill with a variable's name, and that execution does not need; `@?` one that may lead to
-another file.
+dangling, and that execution does not need; `@~~` one that they also fill with a name, or with an element of
+another kind; `@?` one that may lead to another file.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ GROUP_MEMBERS: Mapping[str, str] = {
 
 _BASE = ("id", "documentation* extensionElements?")
 _FLOW_ELEMENT = ("name", "auditing? monitoring? categoryValueRef*@~categoryValue")
-_FLOW_NODE = ("", "incoming*@~sequenceFlow outgoing*@~sequenceFlow")
+_FLOW_NODE = ("", "incoming*@~~sequenceFlow outgoing*@~~sequenceFlow")
 _ACTIVITY = (
     "isForCompensation:boolean startQuantity:integer completionQuantity:integer default:@sequenceFlow",
     "ioSpecification? property* dataInputAssociation* dataOutputAssociation* ResourceRole* Loop*",
@@ -104,7 +104,7 @@ _CONVERSATION_NODE = ("name", "participantRef*@participant messageFlowRef*@messa
 _DIRECTION = ("gatewayDirection:Unspecified|Converging|Diverging|Mixed", "")
 _ITEM = ("name itemSubjectRef:@itemDefinition isCollection:boolean", "dataState?")
 _EXPRESSION = ("id language:uri evaluatesToTypeRef:@?itemDefinition", "documentation* extensionElements?")
-_LOOSE = ("id textFormat", "")  # mixed content
+_LOOSE = ("id textFormat:media", "")  # mixed content
 
 _NODE = (_BASE, _FLOW_ELEMENT, _FLOW_NODE)
 _TASK = (*_NODE, _ACTIVITY)
@@ -114,7 +114,7 @@ _DATA_ASSOCIATION = (
     "",
     "sourceRef*@~ItemAware targetRef@~ItemAware transformation?=expression assignment*",
 )
-_OPERATION = ("implementation operationRef:@operation", "")
+_OPERATION = ("implementation:uri operationRef:@operation", "")
 _MESSAGE = ("messageRef:@message", "")
 
 
@@ -139,7 +139,7 @@ TABLE: dict[str, tuple[Part, ...]] = {
     # Common elements (8.4)
     "association": (_BASE, ("sourceRef:@~+ targetRef:@~+ associationDirection:None|One|Both", "")),
     "group": (_BASE, ("categoryValueRef:@~categoryValue", "")),
-    "textAnnotation": (_BASE, ("textFormat", "text?")),
+    "textAnnotation": (_BASE, ("textFormat:media", "text?")),
     "text": (_LOOSE,),
     "category": (_BASE, ("name", "categoryValue*")),
     "categoryValue": (_BASE, ("value", "")),
@@ -166,7 +166,7 @@ TABLE: dict[str, tuple[Part, ...]] = {
     "expression": (_EXPRESSION,),
     "formalExpression": (_EXPRESSION,),
     "resource": (_BASE, ("name", "resourceParameter*")),
-    "resourceParameter": (_BASE, ("name type isRequired:boolean", "")),
+    "resourceParameter": (_BASE, ("name type:@?itemDefinition isRequired:boolean", "")),
     "sequenceFlow": (
         _BASE,
         _FLOW_ELEMENT,
@@ -251,28 +251,28 @@ TABLE: dict[str, tuple[Part, ...]] = {
         ),
     ),
     "globalTask": (_BASE, _CALLABLE, ("", "ResourceRole*")),
-    "globalUserTask": (_BASE, _CALLABLE, ("implementation", "ResourceRole* rendering*")),
+    "globalUserTask": (_BASE, _CALLABLE, ("implementation:uri", "ResourceRole* rendering*")),
     "globalManualTask": (_BASE, _CALLABLE, ("", "ResourceRole*")),
     "globalScriptTask": (_BASE, _CALLABLE, ("scriptLanguage", "ResourceRole* script?")),
-    "globalBusinessRuleTask": (_BASE, _CALLABLE, ("implementation", "ResourceRole*")),
+    "globalBusinessRuleTask": (_BASE, _CALLABLE, ("implementation:uri", "ResourceRole*")),
     "laneSet": (_BASE, ("name", "lane*")),
     "lane": (
         _BASE,
-        ("name partitionElementRef:@~", "partitionElement? flowNodeRef*@~FlowNode childLaneSet?=laneSet"),
+        ("name partitionElementRef:@~", "partitionElement? flowNodeRef*@~~FlowNode childLaneSet?=laneSet"),
     ),
     "partitionElement": (_LOOSE,),
     "task": _TASK,
     "serviceTask": (*_TASK, _OPERATION),
     "sendTask": (*_TASK, _OPERATION, _MESSAGE),
     "receiveTask": (*_TASK, _OPERATION, _MESSAGE, ("instantiate:boolean", "")),
-    "userTask": (*_TASK, ("implementation", "rendering*")),
+    "userTask": (*_TASK, ("implementation:uri", "rendering*")),
     "manualTask": _TASK,
     "scriptTask": (*_TASK, ("scriptFormat", "script?")),
-    "businessRuleTask": (*_TASK, ("implementation", "")),
+    "businessRuleTask": (*_TASK, ("implementation:uri", "")),
     "rendering": (_LOOSE,),
     "script": (_LOOSE,),
     "subProcess": _SUBPROCESS,
-    "transaction": (*_SUBPROCESS, ("method", "")),
+    "transaction": (*_SUBPROCESS, ("method:uri", "")),
     "adHocSubProcess": (
         *_SUBPROCESS,
         (
@@ -366,16 +366,16 @@ TABLE: dict[str, tuple[Part, ...]] = {
     "implicitThrowEvent": (*_NODE, _THROWING),
     "cancelEventDefinition": (_BASE,),
     "compensateEventDefinition": (_BASE, ("waitForCompletion:boolean activityRef:@Activity", "")),
-    "conditionalEventDefinition": (_BASE, ("", "condition=expression")),
+    "conditionalEventDefinition": (_BASE, ("", "condition?=expression")),
     # Several engines read an undeclared errorRef as the error code, an undeclared signalRef as its name.
-    "errorEventDefinition": (_BASE, ("errorRef:@~error", "")),
+    "errorEventDefinition": (_BASE, ("errorRef:@~~error", "")),
     "escalationEventDefinition": (_BASE, ("escalationRef:@escalation", "")),
     "linkEventDefinition": (
         _BASE,
         ("name+", "source*@~linkEventDefinition,Event target?@~linkEventDefinition,Event"),
     ),
     "messageEventDefinition": (_BASE, _MESSAGE, ("", "operationRef?@operation")),
-    "signalEventDefinition": (_BASE, ("signalRef:@~signal", "")),
+    "signalEventDefinition": (_BASE, ("signalRef:@~~signal", "")),
     "terminateEventDefinition": (_BASE,),
     "timerEventDefinition": (
         _BASE,

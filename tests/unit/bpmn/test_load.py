@@ -81,6 +81,25 @@ def test_one_mistake_is_one_problem() -> None:
     assert "BROKEN_REFERENCE" not in codes(broken)
 
 
+UNFINISHED = {
+    "no condition": "<conditionalEventDefinition/>",
+    "an empty condition": "<conditionalEventDefinition><condition/></conditionalEventDefinition>",
+    "no time": "<timerEventDefinition/>",
+    "no time that can be read": "<timerEventDefinition><timeDate>soon</timeDate></timerEventDefinition>",
+}
+
+
+@pytest.mark.parametrize("definition", UNFINISHED.values(), ids=UNFINISHED)
+def test_an_event_that_could_never_come_is_not_waited_for(definition: str) -> None:
+    event = f'<intermediateCatchEvent id="c">{definition}</intermediateCatchEvent>'
+    body = f'<startEvent id="s"/>{event}<endEvent id="e"/>{path("s", "c", "e")}'
+    assert len(load(bpmn(body)).errors) == 1
+    sketch = load(bpmn(body, process=""))
+    assert "NOT_EXECUTABLE" in codes(sketch)
+    assert len(sketch.problems) == 2  # and what is wrong, once
+    assert not sketch.graphs[0].executable
+
+
 BAD_CONDITION = (
     '<startEvent id="s"/><exclusiveGateway id="g" default="g_b"/><userTask id="a"/><userTask id="b"/>'
     + path("s", "g")

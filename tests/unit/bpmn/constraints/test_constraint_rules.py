@@ -44,12 +44,26 @@ BOUNDARY = '<boundaryEvent id="b" attachedToRef="t" cancelActivity="{cancel}">{i
 TIMER = '<timerEventDefinition><timeDuration xsi:type="tFormalExpression">PT1S</timeDuration></timerEventDefinition>'
 CONDITION = '<conditionExpression xsi:type="tFormalExpression">a &gt; 1</conditionExpression>'
 ITEMS = '<itemDefinition id="i1" structureRef="a"/><itemDefinition id="i2" structureRef="b"/>'
+SECOND = '<boundaryEvent id="b2" attachedToRef="t">{}</boundaryEvent><endEvent id="x2"/><sequenceFlow id="f2" sourceRef="b2" targetRef="x2"/>'
+SERVICE = '<interface id="i" name="i"><operation id="o" name="o"><inMessageRef>n</inMessageRef></operation></interface><message id="n"/>'
 GATEWAY_TARGETS = f'<intermediateCatchEvent id="c1">{TIMER}</intermediateCatchEvent>' + "{second}"
 
 
 def boundary(inside: str, cancel: str = "true", leads: bool = True) -> str:
     way_out = '<endEvent id="x"/>' + flow("b", "x") if leads else ""
     return SIMPLE + BOUNDARY.format(cancel=cancel, inside=inside) + way_out
+
+
+def undone(*triggers: str) -> str:
+    """A sub-process with a compensation handler at its boundary and an event sub-process per trigger inside."""
+    inside = "".join(
+        f'<subProcess id="i{n}" triggeredByEvent="true"><startEvent id="is{n}">{each}</startEvent>'
+        f'<endEvent id="ie{n}"/>{flow(f"is{n}", f"ie{n}")}</subProcess>'
+        for n, each in enumerate(triggers)
+    )
+    at_boundary = '<boundaryEvent id="b" attachedToRef="m"><compensateEventDefinition/></boundaryEvent>'
+    handler = '<task id="h" isForCompensation="true"/><association sourceRef="b" targetRef="h"/>'
+    return middle(f'<subProcess id="m"><task id="t"/>{inside}</subProcess>') + at_boundary + handler
 
 
 def all_needed(inside: str) -> str:
@@ -64,6 +78,13 @@ def loop(inside: str, attributes: str = "") -> str:
 def middle(node: str) -> str:
     """A process of start, the given node with id `m`, and end."""
     return chain("startEvent s", " m", "endEvent e") + node
+
+
+def received(*outputs: str) -> str:
+    data = "".join(f'<dataOutput id="{each}"/>' for each in outputs)
+    references = "".join(f"<dataOutputRefs>{each}</dataOutputRefs>" for each in outputs)
+    specification = f"<ioSpecification>{data}<inputSet/><outputSet>{references}</outputSet></ioSpecification>"
+    return f'<receiveTask id="m" messageRef="m1">{specification}</receiveTask>'
 
 
 def timer(inside: str) -> str:
@@ -373,6 +394,13 @@ CASES: dict[str, tuple[str, str]] = {
         process(boundary("<compensateEventDefinition/>", leads=False)
                 + '<task id="h" isForCompensation="true"/><association sourceRef="b" targetRef="h"/>'),
     ),
+    "CAUGHT_TWICE": (
+        process(boundary('<errorEventDefinition errorRef="x"/>') + SECOND.format('<errorEventDefinition errorRef="y"/>'),
+                '<error id="x" errorCode="X"/><error id="y" errorCode="X"/>'),
+        process(boundary('<errorEventDefinition errorRef="x"/>') + SECOND.format("<errorEventDefinition/>"),
+                '<error id="x" errorCode="X"/>'),
+    ),
+    "COMPENSATION_HANDLED_TWICE": (process(undone(TIMER, "<compensateEventDefinition/>")), process(undone(TIMER))),
     "COMPENSATION_HANDLER_UNMARKED": (
         process(boundary("<compensateEventDefinition/>", leads=False)
                 + '<task id="h"/><association sourceRef="b" targetRef="h"/>'),
@@ -460,8 +488,8 @@ CASES: dict[str, tuple[str, str]] = {
         process(timer("<timeDate>2024-04-30T10:00Z</timeDate>")),
     ),
     "COLLECTION_MISMATCH": (
-        process('<dataObject id="d" itemSubjectRef="i" isCollection="false"/>', '<itemDefinition id="i" isCollection="true"/>'),
         process('<dataObject id="d" itemSubjectRef="i"/>', '<itemDefinition id="i" isCollection="true"/>'),
+        process('<dataObject id="d" itemSubjectRef="i" isCollection="true"/>', '<itemDefinition id="i"/>'),
     ),
     "DATA_NOT_IN_SET": (
         sets('<dataInput id="d"/><inputSet/><outputSet/>'),
@@ -497,6 +525,15 @@ CASES: dict[str, tuple[str, str]] = {
         process('<dataObject id="d" name="Order"/><dataObjectReference id="r" name="Cart" dataObjectRef="d">'
                 "<dataState/></dataObjectReference>"),
         process('<dataObject id="d" name="Order"/><dataObjectReference id="r" name="Cart" dataObjectRef="d"/>'),
+    ),
+    "MESSAGE_DATA_SURPLUS": (
+        process(middle(received("o1", "o2")), '<message id="m1" name="a"/>'),
+        process(middle(received("o1")), '<message id="m1" name="a"/>'),
+    ),
+    "SERVICE_NOT_BOUND": (
+        process(f"<supportedInterfaceRef>i</supportedInterfaceRef>{SIMPLE}", SERVICE),
+        process('<supportedInterfaceRef>i</supportedInterfaceRef><ioBinding operationRef="o" inputDataRef="x" outputDataRef="y"/>'
+                + SIMPLE, SERVICE),
     ),
     "OPERATION_WITHOUT_IO": (
         process(middle('<serviceTask id="m" operationRef="o"/>'),

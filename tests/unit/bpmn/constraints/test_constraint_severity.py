@@ -215,3 +215,182 @@ MODELLER_SHAPES = {
 @pytest.mark.parametrize("shape", MODELLER_SHAPES)
 def test_what_modellers_write_is_accepted(shape: str) -> None:
     assert errors(process(MODELLER_SHAPES[shape])) == set()
+
+
+@pytest.mark.parametrize("text_format", ["wrong", "text/", "/plain", "text plain"])
+def test_the_format_of_a_text_is_a_media_type(text_format: str) -> None:
+    note = f'<bpmn:textAnnotation id="n" textFormat="{text_format}"><bpmn:text>x</bpmn:text></bpmn:textAnnotation>'
+
+    assert errors(process(note)) == {"BAD_VALUE"}
+    assert errors(process(note, "")) == set()
+
+
+@pytest.mark.parametrize(
+    "text_format", ["", "text/plain", "text/html; charset=utf-8", "application/xhtml+xml"]
+)
+def test_media_types_are_formats_of_texts(text_format: str) -> None:
+    note = f'<bpmn:textAnnotation id="n" textFormat="{text_format}"><bpmn:text>x</bpmn:text></bpmn:textAnnotation>'
+
+    assert errors(process(note)) == set()
+
+
+def test_a_process_that_is_not_run_may_have_flows_that_are_not_immediate() -> None:
+    body = (
+        '<bpmn:startEvent id="s"/><bpmn:endEvent id="e"/>'
+        '<bpmn:sequenceFlow id="f" sourceRef="s" targetRef="e" isImmediate="false"/>'
+    )
+
+    assert errors(process(body)) == {"FLOW_NOT_IMMEDIATE"}
+    assert errors(process(body, "")) == set()
+
+
+IO = (
+    '<bpmn:task id="t"><bpmn:ioSpecification><bpmn:dataInput id="i"/><bpmn:inputSet>'
+    "<bpmn:dataInputRefs>i</bpmn:dataInputRefs></bpmn:inputSet><bpmn:outputSet/></bpmn:ioSpecification>"
+    "<bpmn:dataInputAssociation><bpmn:sourceRef>{}</bpmn:sourceRef><bpmn:targetRef>{}</bpmn:targetRef>"
+    "</bpmn:dataInputAssociation></bpmn:task>"
+)
+OWNER = '<bpmn:userTask id="t"><bpmn:potentialOwner><bpmn:resourceRef>{}</bpmn:resourceRef></bpmn:potentialOwner></bpmn:userTask>'
+ELSEWHERE = '<bpmn:dataObject id="o"/><bpmn:task id="u"/>'
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        (IO, ("o", "u")),
+        (IO, ("u", "i")),
+        (OWNER, ("u",)),
+        ('<bpmn:group id="g" categoryValueRef="{}"/>', ("u",)),
+        ("<bpmn:supports>{}</bpmn:supports>", ("u",)),
+    ],
+)
+def test_where_a_reference_may_dangle_it_does_not_lead_to_another_kind(
+    body: str, wrong: tuple[str, ...]
+) -> None:
+    assert errors(process(ELSEWHERE + body.format(*wrong))) == {"WRONG_REFERENCE"}
+    assert errors(process(ELSEWHERE + body.format(*wrong), "")) == set()
+    assert errors(process(ELSEWHERE + body.format("gone", "gone"))) == set()
+
+
+def test_a_collaboration_that_defines_is_no_message() -> None:
+    with_message = '<bpmn:message id="m"/>' + process(
+        "", 'isExecutable="true" definitionalCollaborationRef="m"'
+    )
+
+    assert errors(with_message) == {"WRONG_REFERENCE"}
+
+
+def test_a_data_association_may_end_at_the_activity_itself() -> None:
+    assert errors(process(ELSEWHERE + IO.format("o", "t"))) == set()
+
+
+def test_a_link_names_no_other_event() -> None:
+    body = (
+        '<bpmn:startEvent id="s"/><bpmn:endEvent id="e"/><bpmn:sequenceFlow id="f" sourceRef="s" targetRef="x"/>'
+        '<bpmn:intermediateThrowEvent id="x"><bpmn:linkEventDefinition id="l" name="n"><bpmn:target>{}</bpmn:target>'
+        "</bpmn:linkEventDefinition></bpmn:intermediateThrowEvent>"
+        '<bpmn:intermediateCatchEvent id="c"><bpmn:linkEventDefinition id="k" name="m"><bpmn:source>{}</bpmn:source>'
+        "</bpmn:linkEventDefinition></bpmn:intermediateCatchEvent>"
+        '<bpmn:sequenceFlow id="h" sourceRef="c" targetRef="e"/>'
+    )
+
+    assert errors(process(body.format("e", "s"))) == {"WRONG_REFERENCE", "LINK_WITHOUT_PARTNER"}
+    assert errors(process(body.format("c", "x"))) == errors(process(body.format("k", "l"))) == set()
+
+
+@pytest.mark.parametrize("kind", ["error", "escalation"])
+def test_what_is_thrown_has_a_code(kind: str) -> None:
+    body = (
+        '<bpmn:startEvent id="s"/><bpmn:sequenceFlow id="f" sourceRef="s" targetRef="e"/>'
+        f'<bpmn:endEvent id="e"><bpmn:{kind}EventDefinition {kind}Ref="x"/></bpmn:endEvent>'
+    )
+    without, with_code = f'<bpmn:{kind} id="x" name="X"/>', f'<bpmn:{kind} id="x" {kind}Code="X"/>'
+
+    assert errors(without + process(body)) == {f"{kind.upper()}_CODE_MISSING"}
+    assert errors(without + process(body, "")) == errors(with_code + process(body)) == set()
+
+
+ITEM = '<bpmn:itemDefinition id="i" structureRef="text"/><bpmn:message id="m" name="m" itemRef="i"/>'
+SENT = (
+    '<bpmn:sendTask id="t" messageRef="m"><bpmn:ioSpecification><bpmn:dataInput id="d" {}/><bpmn:inputSet>'
+    "<bpmn:dataInputRefs>d</bpmn:dataInputRefs></bpmn:inputSet><bpmn:outputSet/></bpmn:ioSpecification></bpmn:sendTask>"
+)
+
+
+def test_what_is_sent_has_the_item_of_its_message() -> None:
+    assert errors(ITEM + process(SENT.format(""))) == {"ITEM_MISMATCH"}
+    assert (
+        errors(ITEM + process(SENT.format("")), 'targetNamespace="urn:t" typeLanguage="http://java"') == set()
+    )
+    assert errors(ITEM + process(SENT.format('itemSubjectRef="i"'))) == set()
+    assert errors('<bpmn:message id="m" name="m"/>' + process(SENT.format(""))) == set()
+
+
+def test_a_collection_is_no_item_definition() -> None:
+    loop = (
+        '<bpmn:task id="t"><bpmn:multiInstanceLoopCharacteristics><bpmn:loopDataInputRef>{}</bpmn:loopDataInputRef>'
+        "</bpmn:multiInstanceLoopCharacteristics></bpmn:task>"
+    )
+
+    assert errors(ITEM + process(loop.format("i"))) == {"WRONG_REFERENCE"}
+    assert errors(ITEM + process(loop.format("variable"))) == set()
+
+
+@pytest.mark.parametrize(("method", "expected"), [("_invalid!$%", {"BAD_VALUE"}), ("##Compensate", set())])
+def test_the_method_of_a_transaction_is_a_uri(method: str, expected: set[str]) -> None:
+    inside = f'<bpmn:transaction id="t" method="{method}"><bpmn:task id="u"/></bpmn:transaction>'
+
+    assert errors(process(inside)) == expected
+
+
+CAUGHT = (
+    '<bpmn:subProcess id="{0}" triggeredByEvent="true"><bpmn:startEvent id="{0}s" isInterrupting="false">'
+    '<bpmn:escalationEventDefinition {1}/></bpmn:startEvent><bpmn:endEvent id="{0}e"/>'
+    '<bpmn:sequenceFlow id="{0}f" sourceRef="{0}s" targetRef="{0}e"/></bpmn:subProcess>'
+)
+
+
+def test_what_is_thrown_is_caught_once_in_a_scope() -> None:
+    codes = "".join(f'<bpmn:escalation id="{each}" escalationCode="{each.upper()}"/>' for each in ("x", "y"))
+    x, y, every = 'escalationRef="x"', 'escalationRef="y"', ""
+
+    def found(*caught: str) -> set[str]:
+        return errors(codes + process("".join(CAUGHT.format(f"c{n}", each) for n, each in enumerate(caught))))
+
+    assert found(x, x) == found(every, y, every) == {"CAUGHT_TWICE"}
+    assert found(x, y, every) == set()
+
+
+ITEMS = (
+    '<bpmn:itemDefinition id="texts" structureRef="text" isCollection="true"/>'
+    '<bpmn:itemDefinition id="text" structureRef="text"/><bpmn:itemDefinition id="number" structureRef="number"/>'
+)
+
+
+@pytest.mark.parametrize(("item", "expected"), [("texts", {"ITEM_MISMATCH"}), ("text", set())])
+def test_an_item_of_a_collection_is_no_collection(item: str, expected: set[str]) -> None:
+    body = (
+        '<bpmn:task id="t"><bpmn:ioSpecification><bpmn:dataInput id="d" isCollection="true" itemSubjectRef="texts"/>'
+        "<bpmn:inputSet><bpmn:dataInputRefs>d</bpmn:dataInputRefs></bpmn:inputSet><bpmn:outputSet/></bpmn:ioSpecification>"
+        "<bpmn:multiInstanceLoopCharacteristics><bpmn:loopDataInputRef>d</bpmn:loopDataInputRef>"
+        f'<bpmn:inputDataItem id="i" itemSubjectRef="{item}"/></bpmn:multiInstanceLoopCharacteristics></bpmn:task>'
+    )
+
+    assert errors(ITEMS + process(body)) == expected
+
+
+@pytest.mark.parametrize(("item", "expected"), [("number", {"ITEM_MISMATCH"}), ("text", set())])
+def test_a_global_task_agrees_with_the_operation_it_is_bound_to(item: str, expected: set[str]) -> None:
+    service = (
+        '<bpmn:message id="m" itemRef="text"/><bpmn:interface id="i" name="i"><bpmn:operation id="o" name="o">'
+        "<bpmn:inMessageRef>m</bpmn:inMessageRef></bpmn:operation></bpmn:interface>"
+    )
+    task = (
+        '<bpmn:globalTask id="g"><bpmn:supportedInterfaceRef>i</bpmn:supportedInterfaceRef><bpmn:ioSpecification>'
+        f'<bpmn:dataInput id="d" itemSubjectRef="{item}"/><bpmn:dataOutput id="r"/>'
+        "<bpmn:inputSet><bpmn:dataInputRefs>d</bpmn:dataInputRefs></bpmn:inputSet>"
+        "<bpmn:outputSet><bpmn:dataOutputRefs>r</bpmn:dataOutputRefs></bpmn:outputSet></bpmn:ioSpecification>"
+        '<bpmn:ioBinding operationRef="o" inputDataRef="d" outputDataRef="r"/></bpmn:globalTask>'
+    )
+
+    assert errors(ITEMS + service + task) == expected
