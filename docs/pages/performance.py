@@ -74,12 +74,12 @@ measurement on a database of yours.
 
 BESIDE = """## Beside others
 
-`make bench` runs other durable engines and a bare job queue on the same server, in turns with this one: DBOS,
-absurd, pgqueuer, and SpiffWorkflow with its state stored as JSON after each step. The server has 1 GB of
-`shared_buffers`, as [Tune](../how-to/tune.md) asks for, and else what it has by itself. Each runs in processes of
-its own on an empty database, through its public interface, with the number of worker processes that is best
-for it in that run; each is durable after every step. The workloads are the same for all, as far as a peer can
-express them:
+`make bench` runs other durable engines and a bare job queue on the same server, in turns with this one:
+DBOS, absurd, pgqueuer, and SpiffWorkflow with its state stored as JSON after each step. The server has 1 GB
+of `shared_buffers`, as [Tune](../how-to/tune.md) asks for, and else what it has by itself. Each runs in
+processes of its own on an empty database, through its public interface, with the number of worker processes
+that is best for it in that run; each is durable after every step. The workloads are the same for all, as
+far as a peer can express them:
 
 - **W1**: five service tasks in a row, each a durable step. On pgqueuer a job moves the row of its instance on
   and enqueues the next job, in one transaction.
