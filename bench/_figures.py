@@ -44,7 +44,7 @@ class Median:
 
     def __str__(self) -> str:
         if self.low == self.high:
-            return f"{self.middle:,.4g}" if self.middle < 1000 else f"{self.middle:,.0f}"
+            return shown(self.middle)
         return f"{self.middle:,.0f} ({self.low:,.0f} to {self.high:,.0f})"
 
 
@@ -63,6 +63,11 @@ class Target:
             return f"{self.text}: at least {self.at_least:g} times, not measured"
         verdict = "yes" if self.found >= self.at_least else "NO"
         return f"{self.text}: {self.found:.3g} times, at least {self.at_least:g}: {verdict}"
+
+
+def shown(value: float) -> str:
+    """For people: a figure of four digits, or a whole number."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def median(runs: Iterable[Run]) -> Median | None:

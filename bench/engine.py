@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from _figures import shown
 from _server import server_url  # also makes `support` importable
 from _workloads import (
     FORK,
@@ -66,13 +67,13 @@ Workload = Callable[[Engine, float], list[tuple[str, str, float, str]]]  # label
 
 
 def w1(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
-    number = int(4_000 * size)
+    number = int(12_000 * size)
     seconds = _run(engine, "w1", number)
     return [("W1 sequence, one worker", "steps/s", number * TASKS / seconds, "")]
 
 
 def w1_two(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
-    number = int(6_000 * size)
+    number = int(16_000 * size)
     url = engine._runtime.store.config.url
     with _second_worker(url) as go:
         seconds = _run(engine, "w1", number, go)
@@ -80,12 +81,12 @@ def w1_two(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
 
 
 def w2(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
-    number = int(2_000 * size)
+    number = int(6_000 * size)
     return [("W2 fork to four and join", "instances/s", number / _run(engine, "w2", number), "")]
 
 
 def w3(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
-    number = int(10_000 * size)
+    number = int(20_000 * size)
     seed(engine, "w3", [{"order": f"A-{n}"} for n in range(number)])
     with engine.running():
         begun = time.perf_counter()
@@ -96,7 +97,7 @@ def w3(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
 
 
 def w4(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
-    number = int(10_000 * size)
+    number = int(20_000 * size)
     due = datetime.now(UTC) + DUE + timedelta(seconds=number / 2_000)
     seed(engine, "w4", [{"due": due.isoformat()}] * number)
     with engine.running():
@@ -126,7 +127,7 @@ def w6(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
 
 
 def w7(engine: Engine, size: float) -> list[tuple[str, str, float, str]]:
-    number = int(1_000 * size)
+    number = int(2_000 * size)
     return [("W7 saga, undone", "sagas/s", number / _run(engine, "w7", number), "")]
 
 
@@ -260,7 +261,7 @@ def rounds(options: argparse.Namespace) -> list[Measured]:
             if not options.only or "floors" in options.only:
                 from _floors import floors
 
-                rates = floors(url, int(4_000 * options.size))
+                rates = floors(url, int(12_000 * options.size))
                 found += [Measured(f"floor: {name}", "PostgreSQL", "steps/s", v) for name, v in rates.items()]
             for mode in ("NORMAL", "FULL") if options.sqlite else ():
                 config = Config(sqlite_synchronous=mode)
@@ -285,8 +286,8 @@ def report(found: list[Measured]) -> None:
             figure, is_ceiling = wanted
             met = median <= figure if is_ceiling else median >= figure
             verdict = f"  {'at most' if is_ceiling else 'at least'} {figure:,g}: {'yes' if met else 'NO'}"
-        spread = f"({values[0]:,.4g} to {values[-1]:,.4g})" if len(values) > 1 else ""
-        figure_text = f"{median:10,.4g} {group[0].unit:12} {spread:24}{verdict} {group[0].detail}"
+        spread = f"({shown(values[0])} to {shown(values[-1])})" if len(values) > 1 else ""
+        figure_text = f"{shown(median):>10} {group[0].unit:12} {spread:24}{verdict} {group[0].detail}"
         print(f"{database:14} {label:38} {figure_text}")
     floor = [e.value for e in found if e.workload.startswith("floor: SQLAlchemy")]
     ours = [e.value for e in found if e.workload == "W1 sequence, one worker" and e.database == "PostgreSQL"]

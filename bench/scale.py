@@ -21,6 +21,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from _figures import shown
 from _scale_processes import Watch, Worker, call, warm_up
 from _scale_rows import Span, fill_finished
 from _scale_setting import CALLS, at_most, call_alone, compared, engine_on_empty, figure, memory, say, settle
@@ -184,11 +185,11 @@ def report(found: list[Measured]) -> None:
     for label, group in groups.items():
         values = sorted(each.value for each in group)
         median, first = statistics.median(values), group[0]
-        spread = f"({values[0]:,.4g} to {values[-1]:,.4g})" if len(values) > 1 else ""
+        spread = f"({shown(values[0])} to {shown(values[-1])})" if len(values) > 1 else ""
         verdict = ""
         if first.wanted is not None:
             verdict = f"  at most {first.wanted:,g}: {'yes' if median <= first.wanted else 'NO'}"
-        line = f"{label:46} {median:10,.4g} {first.unit:12} {spread:22}{verdict} {first.detail}"
+        line = f"{label:46} {shown(median):>10} {first.unit:12} {spread:22}{verdict} {first.detail}"
         print(line.rstrip())
 
 

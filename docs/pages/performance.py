@@ -48,13 +48,24 @@ committed and flushed to disk. So the cost of a step is the cost of a few rows a
 What costs more than it seems: large variables (what changed of a scope is written whole), very many tokens in
 one instance (they share one order), and a disk that is slow to flush.
 
-A profile of W1 in a quiet minute (py-spy, `pg_stat_statements`): a step takes 44 µs of Python and 54 µs of
-the server, writes 2,300 bytes of WAL, and shares its commit with some 280 others. Of Python the token game is
-about a quarter; taking results, handing on and starting the next handlers is about another; the rest is rows
-becoming records and records rows, and waiting for turns. Of what the server writes the two rows of history
-are about a third, the token, the variables and the event a fifth to a quarter each. 92 % of the updates of
-tokens and 88 % of those of scopes are HOT. No lock is waited for: what another transaction holds is left
-to it.
+A profile of W1 in a quiet minute (the processor's time by process, py-spy, `auto_explain`), two workers and
+their server on two cores: a step takes 30 µs of Python and 32 µs of the server, 9 µs are left over, and it
+shares its commit with some 250 others. Of Python the token game is a fifth; rows that become records, and
+records that become rows, are two fifths; taking results, handing on and starting the next handlers is the
+rest. No function stands out. What the server writes, per row, with what it adds to its log:
+
+| | µs | records of the log | bytes |
+|---|--:|--:|--:|
+| an entry in the history, two of each step | 2.3 | 2.0 | 287 |
+| an event | 4.1 | 4.0 | 555 |
+| a token that moves on | 5.7 | 2.3 | 287 |
+| the variables and counters of its scope | 5.5 | 2.2 | 264 |
+| a token that is claimed, once per instance | 14.5 | 6.7 | 600 to 900 |
+| an instance that ends | 10.4 | 7.0 | 736 |
+
+Most updates of tokens and scopes are HOT; what a claim and an end cost is the entries of indexes. No lock
+is waited for: what another transaction holds is left to it. More processes than cores make it slower (two:
+28,100 steps per second, three: 25,900, four: 25,000, in one quiet run).
 
 ## Figures
 """
@@ -140,8 +151,10 @@ Whole, on the same machine; S1 and S4 on 2026-11-17, S2 and S3 on 2026-11-18:
 | S4 an item of 30,000, beside one of 1,000 | 1.04 times | 1.3 |
 
 What is missed is the latency of others on two cores that are busy: the interpreter and the server are shared,
-and a transaction of a few hundred steps is what others wait for. More worker processes for the latency of
-some, by `bpm run --types`, is the answer today.
+and a transaction of a few hundred steps is what others wait for. At most a hundred items of one instance per
+transaction were tried on 2026-11-19: others' p99 fell from 49 to 34 ms, the items per second by a quarter,
+and it stayed at four times; turns of the interpreter of 1 and 0.3 ms changed nothing. More worker processes
+for the latency of some, by `bpm run --types`, is the answer today.
 
 `make soak` (W10) runs all sample processes at once for ten minutes, with a robot for the human tasks and the
 messages; what has ended is removed soon. On 2026-11-18, the last minutes beside the first ones after the
@@ -180,7 +193,11 @@ def _figures() -> Iterator[str]:
     yield f"{published['rounds']} rounds, with the lowest and the highest."
     yield ""
     yield "| database | workload | median | from | to | unit |"
-    yield "|---|---|---|---|---|---|"
+    yield "|---|---|--:|--:|--:|---|"
     for row in published["figures"]:
-        low, middle, high = (f"{row[name]:,.4g}" for name in ("lowest", "median", "highest"))
+        low, middle, high = (_shown(row[name]) for name in ("lowest", "median", "highest"))
         yield f"| {row['database']} | {row['workload']} | {middle} | {low} | {high} | {row['unit']} |"
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
