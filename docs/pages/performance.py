@@ -157,15 +157,15 @@ and it stayed at four times; turns of the interpreter of 1 and 0.3 ms changed no
 for the latency of some, by `bpm run --types`, is the answer today.
 
 `make soak` (W10) runs all sample processes at once for ten minutes, with a robot for the human tasks and the
-messages; what has ended is removed soon. On 2026-11-18, the last minutes beside the first ones after the
+messages; what has ended is removed soon. On 2026-11-19, the last minutes beside the first ones after the
 warm-up:
 
 | | start | end | wanted |
 |---|--:|--:|--:|
-| instances per second | 85.0 | 100.1 | at least 0.9 times |
-| an order, p99 | 724 ms | 508 ms | – |
-| tables | 226 MB, 9,923 instances | 241 MB, 11,234 instances | at most 1.2 times |
-| memory of the worker | 127.6 MB | 129.2 MB | at most 1.1 times |
+| instances per second | 181.1 | 177.7 | at least 0.9 times |
+| an order, p99 | 345 ms | 349 ms | – |
+| tables | 488 MB, 20,248 instances | 475 MB, 20,153 instances | at most 1.2 times |
+| memory of the worker | 146.8 MB | 148.8 MB | at most 1.1 times |
 """
 
 ENDING = """How to make it faster is in [Tune](../how-to/tune.md). Figures of others on other machines say
