@@ -58,7 +58,7 @@ format: $(VENV)/.installed-check ## Format the code and repair what can be repai
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.installed-bench ## Measure everything, beside the peers (some 20 minutes; BENCH_ARGS=--quick: about 2)
+bench: $(VENV)/.installed-bench ## Measure everything, beside the peers (some 25 minutes; BENCH_ARGS=--quick: a few)
 	@$(BIN)/python bench/run.py $(BENCH_ARGS)
 
 soak: $(VENV)/.installed-bench ## Mixed load for ten minutes: is it as fast and as small at the end as at the start?

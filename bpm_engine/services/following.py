@@ -23,7 +23,7 @@ AFTER_COMMIT = 0.01  # seconds from the caller's COMMIT until services are told
 Tell = Callable[[], None]
 
 
-@dataclass
+@dataclass(slots=True)
 class Shared:
     """A transaction of the caller's that we commit ourselves: what follows from it, and by what it is found
     if the answer of its COMMIT is lost."""
